@@ -9,12 +9,13 @@ const conditions = ["sallyport-source", ...defaultServerConditions];
 /** Set while `npm run proof` looks whether a planted bug is noticed. */
 const isPlanted = process.env["PLANTED"] !== undefined;
 
-/** Tests that judge a time which other tests beside them would change: they run last, one file at a time. */
+/** Tests that measure what other tests beside them would change (times, shared commits): they run last, one file at a time. */
 const MEASURED = [
   "tests/adapters/import-cost.test.ts",
   "tests/audit/verify-speed.test.ts",
   "tests/console/first-paint.test.ts",
   "tests/docs/import-cost.test.ts",
+  "tests/gate/bytes.test.ts",
   "tests/http/flood/flood.test.ts",
   "tests/http/limits.test.ts",
 ];

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { gateBenches } from "./gate.ts";
+import { hookBenches } from "./hooks.ts";
 import { httpBenches } from "./http.ts";
 import { interactionBenches } from "./interactions.ts";
 import { memoryBenches } from "./memory.ts";
@@ -28,6 +29,7 @@ for (const benches of [
   readBenches,
   verifyBenches,
   httpBenches,
+  hookBenches,
 ]) {
   for await (const result of benches(wanted)) {
     results.push(result);

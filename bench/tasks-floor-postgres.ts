@@ -43,7 +43,7 @@ FROM gone WHERE d.id = gone.id`,
   };
   const log = {
     name: "log",
-    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $3, id, '', $5, $6, $7, $8 FROM unnest($4::text[]) WITH ORDINALITY AS x(id, n)`,
+    text: `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $3, id, '', $5, $6, $7, $8 FROM unnest($4::text[]) WITH ORDINALITY AS x(id, n)`,
   };
   let seq = 0;
 

@@ -4,13 +4,11 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { queryClient } from "./app/client.ts";
 import { listenToKeys } from "./app/keys.ts";
-import { giveKnownLanguage } from "./app/locale.ts";
 import { inboxQuery, meQuery, switchQuery, toolsQuery } from "./app/queries.ts";
 import { router } from "./app/router.tsx";
 import { applyTheme } from "./app/theme.ts";
 import "./styles.css";
 
-giveKnownLanguage();
 applyTheme();
 listenToKeys();
 // On their way while the page is still being put together. What fails is shown where it is used.

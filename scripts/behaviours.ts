@@ -1,5 +1,6 @@
 // `npm run behaviours`: runs the tests and prints which rows of docs/spec they prove, and the text of the others.
-// A test claims a row by naming its id in its title or in the title of a describe around it.
+// A test claims a row by naming its id in its title or in the title of a describe around it. It counts when its file goes
+// through a public door: an entry of the package, the server, the command line, the console.
 // With `--json` only the passing rows are written to stdout. Other arguments narrow the tests.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -7,6 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { PARTS, TEXTS } from "../tests/behaviours/rows.ts";
 import { asRanges, type Summary, summarise, type TestResult } from "../tests/behaviours/summary.ts";
+import { surfacesOf } from "../tests/behaviours/surfaces.ts";
 import { run } from "./process.mjs";
 
 /** What we read of vitest's JSON report. */
@@ -55,14 +57,15 @@ async function runTests(args: readonly string[]): Promise<Report> {
 }
 
 function resultsOf(file: Report["testResults"][number]): TestResult[] {
+  const surfaces = surfacesOf(path.relative(root, file.name));
   const results = file.assertionResults.map(({ ancestorTitles, title, status }): TestResult => {
     const outcome = status === "passed" || status === "failed" ? status : "skipped";
-    return { name: nameOf(ancestorTitles, title), outcome };
+    return { name: nameOf(ancestorTitles, title), outcome, surfaces };
   });
   // A file that could not be loaded fails without a failed test; it must not look like success.
   if (file.status === "failed" && !results.some((result) => result.outcome === "failed")) {
     const name = `${path.relative(root, file.name)}: ${file.message}`;
-    results.push({ name, outcome: "failed" });
+    results.push({ name, outcome: "failed", surfaces });
   }
   return results;
 }
@@ -86,14 +89,19 @@ function reasonsIn({ testResults }: Report): ReadonlyMap<string, string> {
 
 function asJson({ parts }: Summary) {
   return Object.fromEntries(
-    parts.map(({ part, passing }) => [part.id, { rows: part.rows, passing }]),
+    parts.map(({ part, passing, surfaces }) => [
+      part.id,
+      { rows: part.rows, passing, surfaces: Object.fromEntries(surfaces) },
+    ]),
   );
 }
 
 function printParts({ parts }: Summary): void {
-  for (const { part, passing, missing, failing } of parts) {
+  for (const { part, passing, missing, failing, surfaces } of parts) {
     const count = `${passing.length} / ${part.rows}`.padStart(9);
     console.log(`${part.id.padEnd(3)}${part.page.padEnd(22)}${count} rows pass`);
+    const through = surfaces.map(([surface, rows]) => `${surface} ${rows}`).join(", ");
+    if (through !== "") console.log(`     through:         ${through}`);
     if (missing.length > 0) console.log(`     no passing test: ${asRanges(part, missing)}`);
     if (missing.length <= MOST_TEXTS) {
       for (const id of missing) console.log(`       ${id}: ${TEXTS.get(id)}`);

@@ -37,6 +37,7 @@ const commands = {
   bench: { args: [...source, "bench/main.ts"], postgres: true },
   peers: { args: [...source, "bench/peers/main.ts"], postgres: true, folder: "bench/peers" },
   proof: { args: [...source, "proof/main.ts"], postgres: true },
+  conformance: { args: [...source, "scripts/conformance.ts"], folder: "tools/mcp" },
   soak: { args: [...source, "proof/soak.ts"] },
 };
 

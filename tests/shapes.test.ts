@@ -66,11 +66,17 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/mcp/gated-calls.ts": { "GatedCallsOptions.onProblem": "push" },
   "src/mcp/gateway.ts": { "GatewayOptions.onProblem": "push" },
   "src/mcp/offered-tools.ts": { "OfferedToolsOptions.onProblem": "push", CallUpstream: "callback" },
+  "src/mcp/tasks.ts": { "CallTasksOptions.onDelivered": "push" },
   "src/mcp/wire.ts": {
+    "WireRequest.onStream": "push",
+    "WireRequest.onPause": "push",
     "WireEvents.onMessage": "push",
     "WireEvents.onEnd": "push",
     "WireEvents.onProblem": "push",
   },
+  "src/notify/channel.ts": { NotifyChannel: "callback" },
+  "src/notify/email.ts": { MailTransport: "callback" },
+  "src/notify/notifier.ts": { "NotifierOptions.onError": "push" },
   "src/gate/upkeep.ts": { "UpkeepOptions.onError": "push", "UpkeepOptions.onRound": "push" },
   "src/gate/options.ts": {
     "GateOptions.onHookProblem": "push",
@@ -88,7 +94,6 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
     ReplayLog: "push",
   },
   "src/gate/validators/validated-tool.ts": {
-    ReviewableTool: "callback",
     "ValidatedToolOptions.toDiff": "callback",
   },
   "src/store/decisions.ts": { DecisionStore: "callback", "DecisionPage.onDamaged": "push" },
@@ -127,15 +132,18 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
 const SOUNDS_LIKE_ONE =
   /(?:Sink|Listener|Observer|Handler|Hook|Validator|Guard|Engine|Store|Signer|Processor|Evaluator|GatePolicy|Reader|Source|Redact|Redactor|Log|Dispatch|Database|Clock|Random|Timers)$/;
 const OURS_ALONE: Readonly<Record<string, string>> = {
+  BreakerStore: "a part of Store, made over an engine",
   MemoryEngine: "the engine of the memory store",
   AuditObserver: "ours; the host's side of it is AuditSink",
   Database: "a driver's own type",
   DelegationStore: "a part of Store, made over an engine",
   EpochStore: "a part of Store, made over an engine",
+  PauseStore: "a part of Store, made over an engine",
   EvidenceReader: "reads a store's records for the crash kit",
   GrantStore: "a part of Store, made over an engine",
   HttpKeyStore: "a part of Store, made over an engine",
   InteractionStore: "a part of Store, made over an engine",
+  NoticeStore: "a part of Store, made over an engine",
   LinesReader: "reads what a child process wrote",
   ManualClock: "a Clock",
   MarkdownTaskStore: "a TaskStore",

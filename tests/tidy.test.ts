@@ -22,9 +22,10 @@ const LAYERS: readonly (readonly string[])[] = [
   ["tasks", "delegation"],
   ["gate"],
   ["flow"],
+  ["notify"],
   ["http"],
   ["client"],
-  ["mcp", "adapters"],
+  ["mcp", "adapters", "coding-agents"],
   ["crashkit"],
   ["cli"],
   ["(entry)"], // src/index.ts
@@ -51,6 +52,7 @@ const LINES_MAX = 600;
 /** Names that two files of src export with different meanings, each with the reason why it may. */
 const TWO_MEANINGS: Readonly<Record<string, string>> = {
   MIGRATIONS: "the same part of two engines",
+  TASKS: "the record of a task, and the methods of MCP about its own tasks",
   Writer: "the same part of two engines",
   asStoreError: "the same part of two engines",
   gateTools: "the same function of several adapters",
@@ -60,13 +62,22 @@ const TWO_MEANINGS: Readonly<Record<string, string>> = {
 
 /** Files of src with one importer, a neighbour in their own folder, that stay apart, each with the reason. */
 const STORIES_OF_THEIR_OWN: Readonly<Record<string, string>> = {
+  "src/http/mcp.ts": "the door to the MCP gateway",
+  "src/mcp/http-streams.ts": "answers of one carrier; together longer than a chapter",
+  "src/mcp/http-wire.ts": "one carrier of MCP messages",
   "src/mcp/stdio-wire.ts": "one carrier of MCP messages",
   "src/cli/main.ts": "bin.ts only starts it; tests start it too",
   "src/crashkit/invariants/effects.ts": "together longer than a chapter",
   "src/flow/nodes.ts": "together longer than a chapter",
   "src/gate/decide.ts": "a step of the life of a call",
+  "src/gate/host-call.ts": "a step of the life of a call",
+  "src/coding-agents/tools.ts": "what a host's tools are to the gate",
+  "src/coding-agents/snapshots.ts": "files before an edit; a story of its own",
+  "src/gate/rollback-plan.ts": "a look before a rollback; together longer than a chapter",
   "src/gate/wire-gate.ts": "loaded by the first use of a gate, not with the package",
   "src/policy/dangers.ts": "tables of dangers; together longer than a chapter",
+  "src/store/calls.ts": "one noun of the store",
+  "src/store/breakers.ts": "one noun of the store",
   "src/store/flow-states.ts": "one noun of the store",
   "src/store/http-keys.ts": "one noun of the store",
   "src/store/tokens.ts": "one noun of the store",
@@ -77,6 +88,32 @@ const STORIES_OF_THEIR_OWN: Readonly<Record<string, string>> = {
   "src/tools/builtin/command-files.ts": "the undo of commands; together longer than a chapter",
   "src/tools/json-schema/keywords.ts": "together longer than a chapter",
 };
+
+/** Uses of a column's name outside of src/store that mean something else, each with what it means. */
+const NOT_A_COLUMN: Readonly<Record<string, string>> = {
+  "src/coding-agents/canary.ts: call_id": "a field of what a host sends to its hooks",
+  "src/coding-agents/hosts.ts: session_id": "a field of what a host sends to its hooks",
+  "src/crashkit/compare-records.ts: source_tool": "data of an audit entry",
+  "src/crashkit/compare-records.ts: undo_of": "data of an audit entry",
+  "src/crashkit/invariants/table.ts: undo_of": "data of an audit entry",
+  "src/flow/create-flow.ts: interaction_id": "the stored form of a conversation",
+  "src/flow/create-flow.ts: session_id": "the stored form of a conversation",
+  "src/flow/create-flow.ts: trace_id": "the stored form of a conversation",
+  "src/flow/nodes.ts: interaction_id": "the stored form of a conversation",
+  "src/flow/nodes.ts: trace_id": "the stored form of a conversation",
+  "src/flow/runtime-state.ts: interaction_id": "the stored form of a conversation",
+  "src/flow/runtime-state.ts: trace_id": "the stored form of a conversation",
+  "src/gate/undo.ts: undo_of": "data of an audit entry",
+  "src/http/routes/conversations.ts: interaction_id": "the stored form of a conversation",
+  "src/http/routes/conversations.ts: session_id": "the stored form of a conversation",
+  "src/tasks/conformance/life-cases.ts: claimed_at": "the JSON form of a task",
+  "src/tasks/conformance/life-cases.ts: completed_at": "the JSON form of a task",
+  "src/tasks/conformance/life-cases.ts: created_at": "the JSON form of a task",
+  "src/tasks/markdown-format.ts: created_at": "the JSON form of a task",
+};
+
+/** What folders after the store may use of its engine: whole parts of a change, never its steps or conditions. */
+const OF_THE_ENGINE = /\b(?:Conditions|Step|Values|Row|(?:insert|update|delete|require)Step)\b/;
 
 /** Row ids of docs/spec. */
 const ROW_ID = /\b(?:S[0-4]|I)-\d{2,3}\b/;
@@ -267,6 +304,32 @@ test("time, waiting and chance come from src/util alone", () => {
     .filter((file) => !SOURCES_OF_CHANCE.includes(file))
     .flatMap((file) => linesWith(file, CHANCE).map(({ at, line }) => `${at}: ${line}`));
   expect(problems).toEqual([]);
+});
+
+test("nothing outside of src/store names a table or a column, or makes a step of a change", () => {
+  const schema = read("src/store/sqlite/schema.sql");
+  const tables = [...schema.matchAll(/^CREATE TABLE (\w+)/gm)].map(([, name = ""]) => name);
+  // Columns of one word are ordinary words too; of several words they are in every table.
+  const columns = [...schema.matchAll(/^ {2}([a-z]+(?:_[a-z]+)+) /gm)].map(([, name = ""]) => name);
+  expect(tables.length, "void: no tables found").toBeGreaterThan(15);
+  expect(new Set(columns).size, "void: no columns found").toBeGreaterThan(40);
+  const sql = new RegExp(`\\b(?:FROM|INTO|UPDATE|JOIN|TABLE)\\s+"?(?:${tables.join("|")})\\b`);
+  const named = new RegExp(`\\b(${[...new Set(columns)].join("|")})\\b`, "g");
+  const outside = source.filter((file) => !/^src\/(?:store|model)\//.test(file));
+  const found = new Set<string>();
+  const problems: string[] = [];
+  for (const file of outside) {
+    problems.push(...linesWith(file, sql).map(({ at, line }) => `${at} names a table: ${line}`));
+    for (const { line } of linesWith(file, new RegExp(named, ""))) {
+      for (const [, column] of line.matchAll(named)) found.add(`${file}: ${column}`);
+    }
+    const imported = read(file).match(/^import [^;]*?store\/engine\.ts";$/gm) ?? [];
+    if (imported.some((one) => OF_THE_ENGINE.test(one))) problems.push(`${file} makes steps`);
+  }
+  problems.push(...[...found].filter((name) => NOT_A_COLUMN[name] === undefined));
+  expect(problems).toEqual([]);
+  const gone = Object.keys(NOT_A_COLUMN).filter((name) => !found.has(name));
+  expect(gone, "remove them from NOT_A_COLUMN").toEqual([]);
 });
 
 test("every exported name has one meaning in the whole of src", () => {

@@ -48,7 +48,7 @@ export async function postgresFloors(url: string): Promise<{
 
   const logOne = {
     name: "log-one",
-    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    text: `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
   };
 
   type Wrap = (id: string, session: string, write: () => Promise<unknown>) => Promise<void>;
@@ -111,7 +111,7 @@ export async function postgresFloors(url: string): Promise<{
   }));
   const logMany = {
     name: "log-many",
-    text: `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $4, id, session, $6, $7, $8, $9 FROM unnest($3::text[], $5::text[]) WITH ORDINALITY AS x(id, session, n)`,
+    text: `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $4, id, session, $6, $7, $8, $9 FROM unnest($3::text[], $5::text[]) WITH ORDINALITY AS x(id, session, n)`,
   };
 
   async function together(

@@ -1,4 +1,5 @@
 import Sqlite from "better-sqlite3";
+import { type Block, unpackBlock } from "../../src/model/audit-entry.ts";
 
 export type Cell = string | number | bigint | Uint8Array | null;
 export type Row = Readonly<Record<string, Cell>>;
@@ -23,10 +24,14 @@ export function sampleOf(file: string): Sample {
     interactions: row("interactions"),
     operations: row("operations"),
   };
-  const entries = db
-    .prepare("SELECT * FROM audit WHERE subject IN (?, ?) ORDER BY seq")
-    .all(id, idIn("operations", id)) as Row[];
+  const blocks = db
+    .prepare("SELECT last, at, lower(hex(head)) AS head, body FROM audit_blocks ORDER BY ord")
+    .all() as Block[];
   db.close();
+  const subjects = [id, idIn("operations", id)];
+  const entries = blocks
+    .flatMap((block) => unpackBlock("", block, "").map((entry) => ({ ...entry, at: block.at })))
+    .filter(({ subject }) => subjects.includes(subject));
   return { rows, entries };
 }
 

@@ -76,7 +76,7 @@ export async function postgresQuestionFloors(
     return { text, values };
   }
 
-  const log = `INSERT INTO ${SCHEMA}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $3 + n, $4, $5, x.id, x.session, $6, $7, $8, $9 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x(id, session, n)`;
+  const log = `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $3 + n, $4, $5, x.id, x.session, $6, $7, $8, $9 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x(id, session, n)`;
   const chain = `UPDATE ${SCHEMA}.chains SET seq = $1, hash = $2, at = $3 WHERE tenant = 'bench'`;
   await client.query(
     `INSERT INTO ${SCHEMA}.chains (tenant, seq, hash, at) VALUES ('bench', 0, '', 0)`,

@@ -26,7 +26,7 @@ export const ENTRY = {
 
 /** On SQLite: place, time, type, subject, session, actor, data, salt, hash; all in the first chain. */
 export const SQLITE_ENTRY =
-  "INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((1 << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  "INSERT INTO audit_entries (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((1 << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /** The moves of one cycle after its insert: column to fill, from, to. */
 export const STEPS = [

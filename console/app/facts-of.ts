@@ -60,6 +60,16 @@ export function lineOf(item: Interaction): Line {
   return { text: shown, moreBytes };
 }
 
+/** The input as names and values, for a call that has no sentence; empty when it is no object. */
+export function inputLine({ pendingTool }: Interaction): string {
+  const input = parsed(pendingTool?.args_json ?? "");
+  if (!isObject(input)) return "";
+  const parts = Object.entries(input).map(([name, value]) =>
+    typeof value === "object" && value !== null ? name : `${name}: ${String(value)}`,
+  );
+  return [...parts.join(", ")].slice(0, MOST_LINE).join("");
+}
+
 /** What the dry runs said; undefined when one of the calls could not be inspected. */
 export function summaryOf({ pendingTool }: Interaction): string | undefined {
   const lines = (pendingTool?.summary ?? "").split("\n").filter((line) => line !== "");

@@ -1,7 +1,7 @@
 import { useEffect, useSyncExternalStore } from "react";
 import { type FeedEvent, isSallyportError } from "sallyport/client";
 import { client, type Interaction, queryClient } from "./client.ts";
-import type { Inbox } from "./queries.ts";
+import { type Inbox, updateInbox } from "./queries.ts";
 
 // The feed keeps every window current: an entry of the trail invalidates the queries it is about, and pages read them again.
 // Nothing is changed on the screen because of an event alone.
@@ -50,7 +50,7 @@ async function follow(signal: AbortSignal): Promise<void> {
     // Changes between reading the pages and connecting to the feed are in no event.
     if (state === "open" && !wasOpen) {
       wasOpen = true;
-      queryClient.invalidateQueries().catch(ignored);
+      readAllAgain();
     }
   };
   for await (const event of client.events({ signal, onLine })) {
@@ -62,6 +62,18 @@ async function follow(signal: AbortSignal): Promise<void> {
       }, GATHER_MS);
     }
     gathered.push(event);
+  }
+}
+
+/** A first read that is still on its way is not repeated by an invalidation, and may be older than the feed: it is read once more. */
+function readAllAgain(): void {
+  const early = queryClient
+    .getQueryCache()
+    .findAll({ fetchStatus: "fetching" })
+    .filter(({ state }) => state.data === undefined);
+  queryClient.invalidateQueries().catch(ignored);
+  for (const { promise, queryKey } of early) {
+    promise?.then(() => queryClient.invalidateQueries({ queryKey, exact: true })).catch(ignored);
   }
 }
 
@@ -81,26 +93,14 @@ async function catchUp(events: readonly FeedEvent[]): Promise<void> {
 }
 
 function staleBy({ type, subject, session, data }: FeedEvent): readonly (readonly string[])[] {
-  const trail: readonly (readonly string[])[] = [["trail"], ["head"]];
+  const trail: readonly (readonly string[])[] = [["trail"], ["head"], ["calls"]];
   switch (type.split(".")[0]) {
     case "interaction":
-      return [
-        ["interaction", subject],
-        ["shown", subject],
-        ["decision", subject],
-        ["stuck"],
-        ...trail,
-      ];
+      return [["interaction", subject], ["shown", subject], ["decision", subject], ...trail];
     case "decision":
-      return [["decision", subject], ["shown", subject], ["decisions"], ["stuck"], ...trail];
+      return [["decision", subject], ["shown", subject], ["decisions"], ...trail];
     case "operation":
-      return [
-        ["operation", subject],
-        ["operations", session],
-        ["stuck"],
-        ...ruleOf(data),
-        ...trail,
-      ];
+      return [["operation", subject], ["operations", session], ...ruleOf(data), ...trail];
     case "session":
       return [["sessions"], ["session", subject], ...trail];
     case "task":
@@ -114,7 +114,12 @@ function staleBy({ type, subject, session, data }: FeedEvent): readonly (readonl
     case "grant":
       return [["grants"], ...trail];
     case "switch":
+    case "pause":
       return [["switch"], ...trail];
+    case "breaker":
+      return [["breakers"], ...trail];
+    case "call":
+      return [["denials"], ...trail];
     default:
       return trail;
   }
@@ -134,7 +139,12 @@ async function readAgain(ids: readonly string[]): Promise<void> {
     await queryClient.invalidateQueries({ queryKey: ["inbox"] });
     return;
   }
-  await Promise.all(ids.map(readBack));
+  try {
+    await Promise.all(ids.map(readBack));
+  } catch {
+    // One of them could not be read; the list may still say it.
+    await queryClient.invalidateQueries({ queryKey: ["inbox"] });
+  }
 }
 
 /** Reads one question and updates the inbox with it. */
@@ -144,7 +154,7 @@ export async function readBack(id: string): Promise<Interaction | undefined> {
     throw error;
   });
   if (read !== undefined) queryClient.setQueryData(["interaction", id], newer(read));
-  queryClient.setQueryData<Inbox>(["inbox"], (inbox) => inbox && placed(inbox, id, read));
+  updateInbox(id, read);
   return read;
 }
 
@@ -152,19 +162,4 @@ export async function readBack(id: string): Promise<Interaction | undefined> {
 function newer(read: Interaction) {
   return (known: Interaction | undefined) =>
     known !== undefined && known.version > read.version ? known : read;
-}
-
-function placed(inbox: Inbox, id: string, read: Interaction | undefined): Inbox {
-  const known = inbox.items.find((item) => item.id === id);
-  if (read === undefined || read.status !== "open") {
-    return known === undefined
-      ? inbox
-      : { ...inbox, items: inbox.items.filter((item) => item.id !== id) };
-  }
-  if (known !== undefined) {
-    if (known.version >= read.version) return inbox;
-    return { ...inbox, items: inbox.items.map((item) => (item.id === id ? read : item)) };
-  }
-  const at = inbox.items.findLastIndex((item) => item.ord < read.ord) + 1;
-  return { ...inbox, items: inbox.items.toSpliced(at, 0, read) };
 }

@@ -11,9 +11,25 @@ export const switchQuery = queryOptions({
   queryFn: () => client.switch.get(),
 });
 
+/** Under the key of the switch: both change together. */
+export const pausesQuery = queryOptions({
+  queryKey: ["switch", "pauses"],
+  queryFn: async () => (await client.pauses.list()).items,
+});
+
 export const toolsQuery = queryOptions({
   queryKey: ["tools"],
   queryFn: async () => (await client.tools.list()).items,
+});
+
+export const breakersQuery = queryOptions({
+  queryKey: ["breakers"],
+  queryFn: async () => (await client.breakers.list()).items,
+});
+
+export const denialsQuery = queryOptions({
+  queryKey: ["denials"],
+  queryFn: () => client.denials.get(),
 });
 
 export interface Inbox {
@@ -26,10 +42,14 @@ export interface Inbox {
 const FIRST_PAGE = 50;
 const PAGE = 500;
 
+/** Questions that were read by themselves while the list was on its way: newer than what the list says about them. */
+const readMeanwhile = new Map<string, Interaction | undefined>();
+
 /** All open questions. The first page is shown as soon as it is there. */
 export const inboxQuery = queryOptions({
   queryKey: ["inbox"],
   queryFn: async ({ signal }): Promise<Inbox> => {
+    readMeanwhile.clear();
     const items: Interaction[] = [];
     let cursor: string | undefined;
     do {
@@ -42,9 +62,32 @@ export const inboxQuery = queryOptions({
         queryClient.setQueryData<Inbox>(["inbox"], { items: [...items], complete: false });
       }
     } while (cursor !== undefined);
-    return { items, complete: true };
+    let inbox: Inbox = { items, complete: true };
+    for (const [id, read] of readMeanwhile) inbox = placed(inbox, id, read);
+    return inbox;
   },
 });
+
+/** Puts one question that was just read into the list, or takes it out if it is not open any more. */
+export function updateInbox(id: string, read: Interaction | undefined): void {
+  if (queryClient.isFetching({ queryKey: ["inbox"] }) > 0) readMeanwhile.set(id, read);
+  queryClient.setQueryData<Inbox>(["inbox"], (inbox) => inbox && placed(inbox, id, read));
+}
+
+function placed(inbox: Inbox, id: string, read: Interaction | undefined): Inbox {
+  const known = inbox.items.find((item) => item.id === id);
+  if (read === undefined || read.status !== "open") {
+    return known === undefined
+      ? inbox
+      : { ...inbox, items: inbox.items.filter((item) => item.id !== id) };
+  }
+  if (known !== undefined) {
+    if (known.version >= read.version) return inbox;
+    return { ...inbox, items: inbox.items.map((item) => (item.id === id ? read : item)) };
+  }
+  const at = inbox.items.findLastIndex((item) => item.ord < read.ord) + 1;
+  return { ...inbox, items: inbox.items.toSpliced(at, 0, read) };
+}
 
 export const interactionQuery = (id: string) =>
   queryOptions({

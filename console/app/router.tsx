@@ -5,8 +5,10 @@ import {
   lazyRouteComponent,
   redirect,
 } from "@tanstack/react-router";
+import { readSearch } from "../pages/decisions/call-search.ts";
 import { InboxPage } from "../pages/inbox/inbox-page.tsx";
 import { ItemPage } from "../pages/item/item-page.tsx";
+import { readRange } from "../pages/overview/figures.ts";
 import { Empty, Problem } from "../ui/panel.tsx";
 import { Shell } from "./shell.tsx";
 
@@ -77,10 +79,23 @@ const audit = createRoute({
   path: "/audit",
   component: lazyRouteComponent(() => import("../pages/audit/audit-page.tsx"), "AuditPage"),
 });
-const plots = createRoute({
+const decisions = createRoute({
   getParentRoute: () => root,
-  path: "/plots",
-  component: lazyRouteComponent(() => import("../pages/plots/plots-page.tsx"), "PlotsPage"),
+  path: "/decisions",
+  validateSearch: readSearch,
+  component: lazyRouteComponent(
+    () => import("../pages/decisions/decisions-page.tsx"),
+    "DecisionsPage",
+  ),
+});
+const overview = createRoute({
+  getParentRoute: () => root,
+  path: "/overview",
+  validateSearch: readRange,
+  component: lazyRouteComponent(
+    () => import("../pages/overview/overview-page.tsx"),
+    "OverviewPage",
+  ),
 });
 
 export const router = createRouter({
@@ -96,7 +111,8 @@ export const router = createRouter({
     rules,
     tools,
     audit,
-    plots,
+    decisions,
+    overview,
   ]),
   defaultPreload: "intent",
   // Around the page alone: an error in it leaves the kill switch usable.

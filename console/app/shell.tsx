@@ -2,21 +2,22 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { isSallyportError } from "sallyport/client";
-import { Untrusted } from "../ui/untrusted.tsx";
 import { client, queryClient } from "./client.ts";
 import { isForMe } from "./facts-of.ts";
 import { Help } from "./help.tsx";
 import { useKeys } from "./keys.ts";
-import { KillSwitch, StoppedBanner } from "./kill-switch.tsx";
+
 import { useFeed, useLine } from "./live.ts";
-import { tell, useNotice } from "./notice.ts";
 import { forgetPageKey, onPageKey } from "./page-key.ts";
 import { PAGES } from "./pages.ts";
+import { PauseButton, PausedBanner } from "./pause.tsx";
 import { inboxQuery, meQuery } from "./queries.ts";
+import { takePlace } from "./return-to.ts";
 import { SignedOut } from "./signed-out.tsx";
 import { setTheme, type Theme, useTheme } from "./theme.ts";
+import { Toast } from "./toast.tsx";
 
-/** The frame of every page: navigation, whether it is live, who is signed in, and the kill switch. */
+/** The frame of every page: navigation, whether it is live, who is signed in, and the pause. */
 export function Shell() {
   const { data: me, error } = useQuery(meQuery);
   const line = useLine();
@@ -57,14 +58,14 @@ export function Shell() {
           >
             ?
           </button>
-          {me !== undefined && <KillSwitch me={me} />}
+          {me !== undefined && <PauseButton me={me} />}
         </div>
       </header>
-      <StoppedBanner me={me} />
-      <NoticeBar />
+      <PausedBanner me={me} />
       <main id="main" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
         <Outlet />
       </main>
+      <Toast />
       {/* Only who is signed in hears the feed. */}
       {me !== undefined && <Feed />}
       {help && <Help me={me} onClose={() => setHelp(false)} onSignOut={signOut} />}
@@ -74,6 +75,12 @@ export function Shell() {
 
 function Feed() {
   useFeed();
+  const navigate = useNavigate();
+  useEffect(() => {
+    // Signed in by a link, which leads to the inbox: on to where they wanted to go.
+    const to = location.pathname === "/inbox" ? takePlace() : undefined;
+    if (to !== undefined) navigate({ to, replace: true }).catch(() => {});
+  }, [navigate]);
   // Another tab signed in, perhaps as another person, or out.
   useEffect(() => onPageKey(() => void queryClient.invalidateQueries()), []);
   return null;
@@ -164,41 +171,5 @@ function ThemeChoice() {
     >
       {SIGN[theme]}
     </button>
-  );
-}
-
-const TONES = {
-  ok: "bg-ok-soft text-ok border-ok",
-  warn: "bg-warn-soft text-warn border-warn",
-  danger: "bg-danger-soft text-danger border-danger",
-} as const;
-
-function NoticeBar() {
-  const notice = useNotice();
-  return (
-    <div role="status">
-      {notice !== undefined && (
-        <div
-          className={`flex flex-wrap items-center gap-3 border-b px-3 py-1.5 ${TONES[notice.tone]}`}
-        >
-          <span className="min-w-0 font-medium">
-            <Untrusted text={notice.text} inline />
-          </span>
-          {notice.id !== "" && (
-            <Link to="/decisions/$id" params={{ id: notice.id }} className="text-inherit underline">
-              look at it
-            </Link>
-          )}
-          <button
-            type="button"
-            aria-label="Dismiss message"
-            className="ml-auto min-h-6 min-w-6"
-            onClick={() => tell(undefined)}
-          >
-            ✕
-          </button>
-        </div>
-      )}
-    </div>
   );
 }

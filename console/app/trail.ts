@@ -96,8 +96,14 @@ const WORDS: Readonly<Record<string, string>> = {
   "run.phase_changed": "run entered another phase",
   "token.made": "token or sign-in made",
   "token.ended": "token or sign-in ended",
-  "switch.stopped": "everything was stopped",
-  "switch.resumed": "resumed",
+  "switch.stopped": "everything was paused",
+  "switch.resumed": "everything was resumed",
+  "pause.started": "paused",
+  "pause.ended": "resumed",
+  "request.begun": "a request with a key was begun",
+  "request.answered": "a request with a key was answered",
+  "breaker.opened": "a tool was stopped after failures in a row",
+  "breaker.closed": "a stopped tool is called again",
 };
 
 /** An entry in words; the detail is untrusted text and drawn as such. */

@@ -18,7 +18,7 @@ export function expiredAt(deadline: string): string {
 }
 
 const TITLES: Readonly<Record<string, string>> = {
-  already_answered: "Someone else was first",
+  already_answered: "Someone already decided this",
   approval_void: CHANGED,
   not_allowed: "You are not allowed to do this",
   unauthenticated: "You are not signed in",
@@ -35,11 +35,16 @@ export function toDisplayError(error: unknown): DisplayError {
       return { title: "Too late", hint, code, isOld: false };
     }
     const isOld = code === "unauthenticated" && details["what"] === "freshness";
-    const title = isOld ? "Sign in again" : (TITLES[code] ?? "The request failed");
+    const title = isOld ? "Sign in again" : (TITLES[code] ?? "That did not work");
     return { title, hint: forPeople(String(details.hint ?? error.message)), code, isOld };
   }
   const hint = error instanceof Error ? error.message : String(error);
-  return { title: "An error occurred in this page", hint, code: "", isOld: false };
+  return {
+    title: "This page crashed. What you did was not sent. Reload it",
+    hint,
+    code: "",
+    isOld: false,
+  };
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

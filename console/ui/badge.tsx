@@ -23,24 +23,24 @@ export function Badge({ tone = "plain", children }: { tone?: Tone; children: Rea
 /** The risk, in the words of the safety class. */
 export function ClassBadge({ safetyClass }: { safetyClass: string | undefined }) {
   if (safetyClass === undefined) return null;
-  if (safetyClass === "read") return <Badge>reads only</Badge>;
-  if (safetyClass === "reversible") return <Badge tone="ok">can be undone</Badge>;
-  return <Badge tone="danger">cannot be undone</Badge>;
+  if (safetyClass === "read") return <Badge>Reads only</Badge>;
+  if (safetyClass === "reversible") return <Badge>↩ Reversible</Badge>;
+  return <Badge tone="danger">⚠ Irreversible</Badge>;
 }
 
 const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
-  pending_tech: ["warn", "technical review"],
-  pending_ml: ["warn", "waits for a person"],
-  approved: ["accent", "approved"],
-  executed: ["ok", "executed"],
-  failed: ["danger", "failed"],
-  rejected_tech: ["danger", "rejected by technical review"],
-  rejected_ml: ["danger", "rejected"],
-  started: ["accent", "running"],
-  unknown: ["danger", "outcome unknown"],
-  success: ["ok", "done"],
-  rolled_back: ["plain", "undone"],
-  returned: ["plain", "permit given back"],
+  pending_tech: ["warn", "In review"],
+  pending_ml: ["warn", "Needs approval"],
+  approved: ["accent", "Approved"],
+  executed: ["ok", "Executed"],
+  failed: ["danger", "Failed"],
+  rejected_tech: ["danger", "Refused by a check"],
+  rejected_ml: ["danger", "Rejected"],
+  started: ["accent", "Running"],
+  unknown: ["danger", "Outcome unknown"],
+  success: ["ok", "Done"],
+  rolled_back: ["plain", "Undone"],
+  returned: ["plain", "Permit returned"],
 };
 
 export function StateBadge({ state }: { state: string }) {

@@ -11,6 +11,8 @@ interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly tone?: keyof typeof TONES;
   /** The key that does the same. */
   readonly hotkey?: string;
+  /** Focused when its dialog opens. */
+  readonly "data-focus"?: "";
   readonly children: ReactNode;
 }
 

@@ -15,6 +15,8 @@ export function Dialog({ title, onClose, children, wide = false }: Props) {
   useEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
+    // The browser focuses the first field or button; a dialog may want another one.
+    dialog?.querySelector<HTMLElement>("[data-focus]")?.focus();
     return () => dialog?.close();
   }, []);
   return (

@@ -64,6 +64,14 @@ export function Until({ at, calm = false }: { at: string; calm?: boolean }) {
   );
 }
 
+/** The time left, once it is short. */
+export function Due({ at }: { at: string }) {
+  const isNear = useSyncExternalStore(subscribe, () => Date.parse(at) - now < NEAR_MS);
+  return isNear ? <Until at={at} /> : null;
+}
+
+const NEAR_MS = 2 * 3_600_000;
+
 /** Local date and time, to the second, as the browser's language writes them. */
 export function Moment({ at }: { at: string }) {
   return (

@@ -179,7 +179,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "timeout-counts-as-yes",
     what: "a question that nobody answers in time ends as a yes",
-    file: "src/store/interactions.ts",
+    file: "src/model/interaction.ts",
     right: `return {
     approved: false,
     score: 0,`,

@@ -42,4 +42,28 @@ export const CLOCK_BUGS: readonly Bug[] = [
     wrong: "WHERE tenant = ANY($1) ORDER BY tenant`;",
     caughtBy: { file: "tests/processes/hammer.test.ts", title: "PostgreSQL" },
   },
+  {
+    name: "deadline-from-wrong-reading",
+    what: "a question lasts a year because one reading of the clock was a year ahead",
+    file: "src/store/turn.ts",
+    right: "  if (jumpMs !== 0) throw clockJumped(jumpMs);\n",
+    wrong: "",
+    caughtBy: { file: "tests/gate/wrong-clock.test.ts", title: "no question lasts" },
+  },
+  {
+    name: "lease-from-earlier-reading",
+    what: "a claim lasts from the time that was read before it was written",
+    file: "src/store/engine-tasks.ts",
+    right: "const set = { ...rowOfQueue(next, waits), ...lease.set };",
+    wrong: "const set = rowOfQueue(next, waits);",
+    caughtBy: { file: "tests/gate/wrong-clock.test.ts", title: "claims last" },
+  },
+  {
+    name: "lease-ended-by-earlier-reading",
+    what: "a live claim is ended or given away because an earlier reading of the clock was ahead",
+    file: "src/store/engine-tasks.ts",
+    right: "...(overLease === true ? OVER : {})",
+    wrong: "",
+    caughtBy: { file: "tests/gate/wrong-clock.test.ts", title: "claims last" },
+  },
 ];

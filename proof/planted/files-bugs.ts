@@ -24,7 +24,7 @@ export const FILES_BUGS: readonly Bug[] = [
   },
   {
     name: "recovery-follows-link",
-    what: "a recovered call is carried out where a link leads by now",
+    what: "a recovered call is executed where a link leads by now",
     file: "src/gate/recover.ts",
     right:
       'if (isLinked) throw new Error("a path of the call leads to a place that was not allowed");',
@@ -102,7 +102,7 @@ export const FILES_BUGS: readonly Bug[] = [
     name: "found-files-not-judged",
     what: "a search opens whatever it finds below an allowed folder",
     file: "src/gate/judge.ts",
-    right: 'return isApproved ? "allow" : answer;',
+    right: 'return isApproved || answer === "review" ? "allow" : answer;',
     wrong: 'return isApproved || answer !== "allow" ? "allow" : answer;',
     caughtBy: {
       file: "tests/gate/find-files.test.ts",

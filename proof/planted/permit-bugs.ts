@@ -2,7 +2,7 @@ import type { Bug } from "./bug.ts";
 
 const permits = "tests/permits/permits.test.ts";
 
-/** Mistakes about who may carry out what was approved, and how often. */
+/** Mistakes about who may execute what was approved, and how often. */
 export const PERMIT_BUGS: readonly Bug[] = [
   {
     name: "permit-taken-twice",
@@ -39,9 +39,9 @@ export const PERMIT_BUGS: readonly Bug[] = [
     name: "permit-while-stopped",
     what: "taking a permit looks at the kill switch before its transaction only",
     file: "src/store/operations.ts",
-    right: 'const required: [StartRefusal, Step][] = [["stopped", RUNNING]];',
+    right: "const running = [RUNNING, ...unpaused];",
     wrong:
-      'const required: [StartRefusal, Step][] = intent.executor === undefined ? [["stopped", RUNNING]] : [];',
+      "const running = intent.executor === undefined ? [RUNNING, ...unpaused] : [...unpaused];",
     caughtBy: { file: permits, title: "a stop between the look and the write" },
   },
   {

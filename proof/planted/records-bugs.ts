@@ -64,4 +64,20 @@ export const RECORDS_BUGS: readonly Bug[] = [
     wrong: "void checkBatch;",
     caughtBy: { file: "tests/interactions/editors-and-batches.test.ts", title: "in one request" },
   },
+  {
+    name: "block-seal-ignored",
+    what: "the stored head of a block is replaced by one computed from its entries, so that a changed block fits",
+    file: "src/model/audit-entry.ts",
+    right: "link = index === packed.length - 1 ? head : entryHash(entry);",
+    wrong: "link = entryHash(entry); void head;",
+    caughtBy: { file: "tests/audit/blocks.test.ts", title: "somebody changed in the file" },
+  },
+  {
+    name: "proof-of-another-head",
+    what: "a proof counts although its links do not lead to its head",
+    file: "src/audit/proof.ts",
+    right: "head.seq === seq + links.length && head.hash === hash;",
+    wrong: "head.seq === seq + links.length;",
+    caughtBy: { file: "tests/audit/blocks.test.ts", title: "without the store" },
+  },
 ];

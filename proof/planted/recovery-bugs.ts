@@ -44,9 +44,9 @@ export const RECOVERY_BUGS: readonly Bug[] = [
     name: "lost-outcome-too-late",
     what: "what a person found out about a lost call does not count after the deadline",
     file: "src/gate/decide.ts",
-    right: "{ hash, assigned_to: question.assignedTo, ...stillAsked(question) },",
+    right: "{ ...asSeen(question, hash), ...stillAsked(question) },",
     wrong:
-      "{ hash, assigned_to: question.assignedTo, ...stillAsked(question), due_at: { atLeast: { nowPlusMs: 0 } } },",
+      "{ ...asSeen(question, hash), ...stillAsked(question), due_at: { atLeast: { nowPlusMs: 0 } } },",
     caughtBy: { file: "tests/interactions/lost-for-long.test.ts", title: "not asked again yet" },
   },
   {
@@ -73,5 +73,29 @@ export const RECOVERY_BUGS: readonly Bug[] = [
     startLoop(options, async () => tell({ swept: await gate.interactions.sweep() })),`,
     wrong: "tell({ recovered: await gate.recover(), swept: await gate.interactions.sweep() })),",
     caughtBy: { file: "tests/gate/upkeep.test.ts", title: "SM7" },
+  },
+  {
+    name: "closed-by-what-was-read",
+    what: "recovery closes a decision by outcomes that it read before, although they were lost since",
+    file: "src/store/left-behind.ts",
+    right: 'step: requireStep(OPERATIONS, call, { status: "success" }),',
+    wrong: "step: requireStep(OPERATIONS, call, {}),",
+    caughtBy: { file: "tests/simulation/regressions.test.ts", title: "seed 7507" },
+  },
+  {
+    name: "definition-taken-for-stored",
+    what: "a question names a tool's definition that was lost since this process stored it",
+    file: "src/store/tenant-engine.ts",
+    right: "return this.#stopwatch.now() < settlesAt ? [requireStep(DEFINITIONS, hash, {})] : [];",
+    wrong: "return [];",
+    caughtBy: { file: "tests/simulation/regressions.test.ts", title: "definition was lost" },
+  },
+  {
+    name: "refused-rollback-asks-for-ever",
+    what: "a refused undo takes the list of pauses, which it never read, for an old one and starts again without end",
+    file: "src/store/operations.ts",
+    right: "if (!first.started && unpaused.length > 0 && (await isListOld(engine)))",
+    wrong: "if (!first.started && (await isListOld(engine)))",
+    caughtBy: { file: "tests/simulation/regressions.test.ts", title: "seed 193" },
   },
 ];

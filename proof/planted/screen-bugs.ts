@@ -55,7 +55,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   {
     name: "expired-said-as-changed",
     what: "an answer that came too late is told that something changed",
-    file: "src/store/interactions.ts",
+    file: "src/model/interaction.ts",
     right: "if (step === 0 && seen === hash) {",
     wrong: "if (step === 0 && seen !== hash) {",
     caughtBy: { file: "tests/http/expired.test.ts", title: "\\[W3\\]" },
@@ -94,7 +94,7 @@ export const SCREEN_BUGS: readonly Bug[] = [
   },
   {
     name: "kept-counted-as-run",
-    what: "the notice about a batch counts calls that wait as carried out",
+    what: "the notice about a batch counts calls that wait as executed",
     file: "console/app/batch-notice.ts",
     right: 'if (answers.every(({ answer }) => answer === "done")) return "ran";',
     wrong: 'if (answers.length >= 0) return "ran";',

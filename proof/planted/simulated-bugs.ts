@@ -24,9 +24,9 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "switch-read-before",
     what: "the kill switch is read before the consuming transaction instead of in it",
     file: "src/store/operations.ts",
-    right: 'const required: [StartRefusal, Step][] = [["stopped", RUNNING]];',
+    right: "const running = [RUNNING, ...unpaused];",
     wrong:
-      'const isStopped = (await engine.get(RUNNING.table, "kill"))?.["state"] === "stopped";\n  const required: [StartRefusal, Step][] = isStopped ? [["stopped", RUNNING]] : [];',
+      'const isStopped = (await engine.get(RUNNING.table, "kill"))?.["state"] === "stopped";\n  const running = isStopped ? [RUNNING, ...unpaused] : [...unpaused];',
     caughtBy,
   },
   {
@@ -86,8 +86,8 @@ export const SIMULATED_BUGS: readonly Bug[] = [
     name: "task-written-late",
     what: "a task is written under a lease that is over",
     file: "src/store/engine-tasks.ts",
-    right: "...(cause?.underLease === true ? LIVE : {}) };",
-    wrong: "};",
+    right: "...(underLease === true ? LIVE : {}),",
+    wrong: "",
     caughtBy,
   },
   {

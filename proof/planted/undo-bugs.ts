@@ -17,7 +17,7 @@ export const UNDO_BUGS: readonly Bug[] = [
     file: "src/gate/run.ts",
     right: "versions.done(step, executed.operation);",
     wrong: "void versions;",
-    caughtBy: { file: "tests/gate/shared-records.test.ts", title: "share a record is carried out" },
+    caughtBy: { file: "tests/gate/shared-records.test.ts", title: "share a record is executed" },
   },
   {
     name: "rollback-adopts-foreign-change",
@@ -38,7 +38,7 @@ export const UNDO_BUGS: readonly Bug[] = [
     wrong: "void underneath(above ?? planned);",
     caughtBy: {
       file: "tests/gate/shared-records.test.ts",
-      title: "not taken back under a later one",
+      title: "not undone under a later one",
     },
   },
   {

@@ -268,12 +268,14 @@ describe("export", () => {
     );
   });
 
-  test("a line is canonical JSON, and without data, salt and hash it is the hashed text", () => {
+  test("a line is canonical JSON, and its hash can be recomputed from its fields alone", () => {
     for (const entry of trail) {
       const line = exportLine(entry);
-      expect(line).toBe(canonicalJson({ ...entry, v: 1 }));
-      const { data, salt, hash, ...covered } = JSON.parse(line);
-      expect(sha256Hex(canonicalJson(covered))).toBe(entry.hash);
+      expect(line).toBe(canonicalJson({ ...entry }));
+      const { v, at, prev, seq, data, salt, hash, ...said } = JSON.parse(line);
+      expect(sha256Hex(`${salt}\n${data}`)).toBe(said.dataHash);
+      const leaf = sha256Hex(canonicalJson({ ...said, v }));
+      expect(sha256Hex(canonicalJson({ at, leaf, prev, seq, v }))).toBe(hash);
     }
   });
 
@@ -347,9 +349,9 @@ describe("reading an export", () => {
       JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(line)).reverse())),
     ],
     ["a double key", line.replace('{"actor"', '{"actor":"x","actor"')],
-    ["an extra key", line.replace('"v":1', '"v":1,"x":1')],
+    ["an extra key", line.replace('"v":2', '"v":2,"x":1')],
     ["a __proto__ key", line.replace("{", '{"__proto__":{"x":1},')],
-    ["another version", line.replace('"v":1', '"v":2')],
+    ["another version", line.replace('"v":2', '"v":3')],
     ["a missing key", line.replace(/"actor":"[^"]*",/, "")],
     ["another spelling of a character", line.replace("agent", "\\u0061gent")],
     ["half a character", other({ actor: "\ud800" })],

@@ -150,9 +150,9 @@ export async function* exportStore(
 }
 
 /**
- * An entry in RFC 8785 form: every field, and the version of the format. Without `data`, `salt` and `hash` it is
- * exactly the text whose SHA-256 is `hash`, so that a line can be verified with three standard tools. No field can
- * break its line, because JSON escapes control characters and quotes.
+ * An entry in RFC 8785 form: every field, and the version of the format, which says how the fields give the hash (see
+ * `entryHash`), so that a line can be verified with standard tools. No field can break its line, because JSON escapes
+ * control characters and quotes.
  */
 export function exportLine(entry: AuditEntry): string {
   const text = JSON.stringify;
@@ -160,7 +160,7 @@ export function exportLine(entry: AuditEntry): string {
     `{"actor":${text(entry.actor)},"at":${text(entry.at)},"data":${text(entry.data)},` +
     `"dataHash":${text(entry.dataHash)},"hash":${text(entry.hash)},"prev":${text(entry.prev)},` +
     `"salt":${text(entry.salt)},"seq":${text(entry.seq)},"session":${text(entry.session)},` +
-    `"subject":${text(entry.subject)},"tenant":${text(entry.tenant)},"type":${text(entry.type)},"v":1}`
+    `"subject":${text(entry.subject)},"tenant":${text(entry.tenant)},"type":${text(entry.type)},"v":${entry.v}}`
   );
 }
 
@@ -190,9 +190,9 @@ export function parseExportLine(line: string, number = 1): AuditEntry {
   if (exportLine(value) !== line) {
     throw unreadable(number, "it was not written by an export, or was changed since");
   }
-  const { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash } =
+  const { v, tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash } =
     value;
-  return { tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash };
+  return { v, tenant, seq, at, type, subject, session, actor, data, salt, dataHash, prev, hash };
 }
 
 /** Unrolled, because it runs for every line: a loop over the names takes three times as long. */
@@ -200,6 +200,7 @@ function isEntry(value: unknown): value is AuditEntry {
   if (typeof value !== "object" || value === null) return false;
   const entry = value as Record<keyof AuditEntry, unknown>;
   return (
+    (entry.v === 1 || entry.v === 2) &&
     isText(entry.tenant) &&
     isText(entry.type) &&
     isText(entry.subject) &&

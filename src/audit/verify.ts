@@ -60,7 +60,11 @@ export async function verifyTrail(
   return run.finish();
 }
 
-/** The same for a store: reads every tenant of the store and of the anchors. */
+/**
+ * Checks every log of a store: reads all tenants of the store and of the anchors.
+ *
+ *     const { ok, problems } = await verifyStore(store);
+ */
 export async function verifyStore(
   store: Pick<Store, "heads" | "tenant">,
   options: VerifyOptions & { readonly pageSize?: number } = {},

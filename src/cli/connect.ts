@@ -25,7 +25,7 @@ export function connect({ data, ...named }: Shared): Client {
   if (url === undefined || token === undefined) {
     const hint =
       url === undefined
-        ? `No server runs over ${data}. Start one with "sallyport serve", or name one with --url and --token.`
+        ? `No server runs over ${data}. Start one with "sallyport serve", or name one with --url and --token. "sallyport review" and "sallyport interactions list" need none.`
         : "Pass your token with --token or SALLYPORT_TOKEN.";
     throw new SallyportError("store_unavailable", { what: "server", hint });
   }

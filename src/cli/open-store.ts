@@ -3,7 +3,7 @@ import path from "node:path";
 import type { Command } from "commander";
 import { createRedactor } from "../audit/redact.ts";
 import { SallyportError } from "../model/errors.ts";
-import { postgresStore } from "../store/postgres/index.ts";
+import { postgresStore, primaryPool } from "../store/postgres/index.ts";
 import { sqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
 import { definedFields } from "../util/defined-fields.ts";
@@ -54,7 +54,7 @@ async function open(
   const { database, schema } = place;
   if (database === undefined) return sqliteStore({ file: storeFile(place), ...shared });
   const { default: pg } = await import("pg");
-  const pool = new pg.Pool({ connectionString: database, ...POOL });
+  const pool = primaryPool(pg, database, POOL);
   // The pool replaces an idle connection that breaks; without a listener the error would end the process.
   pool.on("error", () => {});
   const store = await postgresStore({
@@ -145,7 +145,10 @@ export function storePlaceOf(flags: StoreFlags): StorePlace {
 /** Options that several commands have, as `command.option` takes them. */
 export const OPTION = {
   database: ["--database <url>", "a PostgreSQL store"],
-  databaseToServe: ["--database <url>", "a PostgreSQL database instead of a file"],
+  databaseToServe: [
+    "--database <url>",
+    "a PostgreSQL database instead of a file (or SALLYPORT_DATABASE, which keeps its password out of the list of processes)",
+  ],
   state: [
     "--state <folder>",
     "folder of anchors, signing key and epoch file, outside --data (or SALLYPORT_STATE); by default your state folder",

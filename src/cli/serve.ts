@@ -1,25 +1,40 @@
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import path from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
+import { removeHookAccess, writeHookAccess } from "../coding-agents/access.ts";
+import { HOST_NAMES, type HostName } from "../coding-agents/hosts.ts";
+import { type CodingAgentsConfig, withCodingAgents } from "../coding-agents/with-coding-agents.ts";
 import { createGate, type Gate } from "../gate/create-gate.ts";
 import type { GateOptions } from "../gate/options.ts";
-import { allowAlways } from "../gate/review.ts";
 import { startUpkeep } from "../gate/upkeep.ts";
-import { createServer, type Server, type ServerOptions } from "../http/index.ts";
+import { createServer, type ServedFlow, type Server, type ServerOptions } from "../http/index.ts";
 import { tokensOf } from "../http/sign-in.ts";
-import type { Validator } from "../model/decision.ts";
+import {
+  createGateway,
+  type McpConfig,
+  type McpEndpoint,
+  openPins,
+  type Pins,
+  readMcpConfig,
+  serveHttp,
+} from "../mcp/index.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Token } from "../model/identity.ts";
-import { NO_RULES } from "../policy/policy.ts";
+import { type NotifyConfig, startNotifier } from "../notify/index.ts";
 import { type FileHold, holdFile } from "../store/sqlite/database.ts";
 import type { Store, TenantStore } from "../store/store.ts";
 import { definedFields } from "../util/defined-fields.ts";
-import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { systemTimers } from "../util/timers.ts";
-import { checkedConfig } from "./config.ts";
 import { readLocalAccess, removeLocalAccess, writeLocalAccess } from "./connect.ts";
+import {
+  type HttpConfig,
+  type ListenFlags,
+  listenOptions,
+  readTls,
+  withListenFlags,
+} from "./listen.ts";
 import { openStore } from "./open-store.ts";
 import {
   type Anchoring,
@@ -33,7 +48,8 @@ import {
 
 export interface ServeOptions extends StorePlace {
   readonly tenant: string;
-  readonly listenPort: number;
+  /** Takes precedence over `http` of the parts. */
+  readonly listen: ListenFlags;
   /** Who signs in by the link. */
   readonly person: string;
   readonly parts: (place: { readonly data: string }) => ServedParts | Promise<ServedParts>;
@@ -50,14 +66,25 @@ export type ServedParts = Omit<GateOptions, "store" | "tenant"> & {
   readonly started?: (gate: Gate) => () => Promise<void>;
   /** Continues the runs of agents whose answers are in, as `resume` of an adapter does; called after commits and periodically. */
   readonly resume?: (gate: Gate) => Promise<readonly string[]>;
+  /**
+   * An agent that holds conversations over HTTP and the command line: `createFlow` of `sallyport/flow` over these parts. Give
+   * `continueFlows` as `resume`, so that an answer in the inbox wakes a conversation. Shape: callback.
+   */
+  readonly flow?: (of: { readonly gate: Gate; readonly store: TenantStore }) => ServedFlow;
   /** Keeps anchors elsewhere than in the state folder. */
   readonly anchors?: OwnAnchors;
   /** At least 16 random bytes; equal secrets in the trail are then recognisable as equal. */
   readonly redactionKey?: Uint8Array | string;
   /** Keeps the epoch file elsewhere than in the state folder; `--epoch-file` takes precedence. */
   readonly epochFile?: string;
+  /** Gates the tools of coding agents in this project; see `sallyport install`. */
+  readonly codingAgents?: CodingAgentsConfig;
+  /** Who is notified of what, and how. */
+  readonly notify?: NotifyConfig;
   /** How people sign in and which addresses the server has; by default a link on loopback. */
-  readonly http?: Pick<ServerOptions, "host" | "remote" | "oidc" | "signIn" | "audit" | "limits">;
+  readonly http?: HttpConfig;
+  /** The servers behind the MCP gateway: under /mcp of `sallyport serve`, or of `sallyport mcp`. */
+  readonly mcp?: McpConfig;
 };
 
 export interface Served {
@@ -80,7 +107,12 @@ export async function openGate(
   const store = await openStore(place, definedFields({ redactionKey }));
   try {
     const own = [place.data, ...state.protectedPaths, ...(parts.protectedPaths ?? [])];
-    return { store, state, gate: createGate({ ...parts, store, tenant, protectedPaths: own }) };
+    const { codingAgents: coding } = parts;
+    const whole =
+      coding === undefined
+        ? parts
+        : withCodingAgents(parts, coding, path.join(place.data, "snapshots"));
+    return { store, state, gate: createGate({ ...whole, store, tenant, protectedPaths: own }) };
   } catch (error) {
     await store.close();
     throw error;
@@ -93,6 +125,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const hold = lockDataFolder(options.data);
   try {
     const parts = await options.parts({ data: options.data });
+    const http = withListenFlags(parts.http ?? {}, options.listen);
+    // Before the store is opened: a server that must not listen leaves nothing behind.
+    const listening = listenOptions(http);
     const { store, gate, state } = await openGate(options, options.tenant, parts);
     const anchoring =
       options.anchors === "off"
@@ -103,8 +138,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
       await store.close();
     };
     try {
-      const served = await serveGate(gate, store, options, { ...parts, anchoring });
+      const served = await serveGate(gate, store, options, { ...parts, listening, anchoring });
+      const stopReading = rereadCertificate(http.tls, served.server, options.onProblem);
       const close = async () => {
+        stopReading();
         await served.close();
         await end();
         hold.release();
@@ -123,23 +160,33 @@ export async function serve(options: ServeOptions): Promise<Served> {
 async function serveGate(
   gate: Gate,
   store: Store,
-  { data, database, tenant, listenPort, person, upkeepMs, onProblem }: ServeOptions,
+  { data, database, tenant, person, upkeepMs, onProblem }: ServeOptions,
   {
     started,
     resume,
-    http = {},
+    flow,
+    codingAgents,
+    mcp,
+    notify,
+    listening,
     anchoring,
-  }: Pick<ServedParts, "started" | "resume" | "http"> & {
+  }: Pick<ServedParts, "started" | "resume" | "flow" | "codingAgents" | "mcp" | "notify"> & {
+    readonly listening: Partial<ServerOptions>;
     readonly anchoring: Anchoring | undefined;
   },
 ): Promise<Served> {
+  const gateway = mcp === undefined ? undefined : serveGateway(gate, mcp, data, onProblem);
   const server = await createServer({
     store,
+    ...definedFields({ mcp: gateway && { [tenant]: gateway } }),
     gates: { [tenant]: gate },
-    listenPort,
+    flows: flow === undefined ? {} : { [tenant]: flow({ gate, store: store.tenant(tenant) }) },
     onProblem,
-    ...definedFields({ audit: anchoring?.audit }),
-    ...http,
+    ...definedFields({
+      audit: anchoring?.audit,
+      notify: notify && { tenant, channels: notify.channels },
+    }),
+    ...listening,
     ...definedFields({ console: builtConsoleFolder() }),
   });
   try {
@@ -155,11 +202,22 @@ async function serveGate(
     onError: onProblem,
     ...definedFields({ resume: resume && (() => resume(gate)) }),
   });
+  const notifier =
+    notify &&
+    startNotifier({
+      gate,
+      store,
+      tenant,
+      config: notify,
+      baseUrl: server.url,
+      onError: onProblem,
+    });
   const stop = started?.(gate);
   const link = await server.signInLink({ subject: person });
   const local = await makeLocalToken(server, store.tenant(tenant), { data, database });
-  const access = { url: server.url, token: local.token, pid: process.pid };
+  const access = { url: server.localUrl, token: local.token, pid: process.pid };
   writeLocalAccess(data, access);
+  const hooks = codingAgents && (await openHooks(server, store.tenant(tenant), data));
   return {
     server,
     gate,
@@ -167,13 +225,60 @@ async function serveGate(
     link,
     async close() {
       removeLocalAccess(data, access);
+      await hooks?.end().catch(onProblem);
       await stop?.();
+      await gateway?.close();
+      await notifier?.stop();
       await upkeep.stop();
       await server.close();
       // A store that does not answer must not block the exit; the next start revokes the token.
       await local.end().catch(onProblem);
     },
   };
+}
+
+/** Checks the configuration first: a server must not start with a gateway that cannot. */
+function serveGateway(
+  gate: Gate,
+  given: McpConfig,
+  data: string,
+  onProblem: (error: unknown) => void,
+): McpEndpoint {
+  const config = readMcpConfig(given);
+  const say = (text: string) => onProblem(`mcp: ${text}`);
+  const gateway = createGateway({ gate, config, pins: mcpPins(data), onProblem: say });
+  const endpoint = serveHttp(gateway);
+  return {
+    ...endpoint,
+    async close() {
+      await endpoint.close();
+      await gateway.close();
+    },
+  };
+}
+
+/** The definitions of upstream tools that were accepted. */
+export function mcpPins(data: string): Pins {
+  return openPins(path.join(data, "mcp-pins.json"));
+}
+
+/** A certificate that was renewed takes effect without a restart. Returns a function that stops this. */
+function rereadCertificate(
+  tls: HttpConfig["tls"],
+  server: Server,
+  onProblem: ServeOptions["onProblem"],
+): () => void {
+  if (tls === undefined) return () => {};
+  const reread = () => {
+    try {
+      server.replaceCertificate(readTls(tls));
+    } catch (error) {
+      // The server goes on with the certificate that it has.
+      onProblem(error);
+    }
+  };
+  process.on("SIGHUP", reread);
+  return () => process.off("SIGHUP", reread);
 }
 
 /** The built console, next to the built code or in a checkout; undefined if it was not built. */
@@ -229,6 +334,34 @@ export async function untilStopped(): Promise<void> {
 const SUBJECT = "local:commands";
 const BY = { actor: "server" };
 
+/** A token for the hooks of each coding agent. Like the token of the commands they end with the server. */
+async function openHooks(
+  server: Server,
+  store: TenantStore,
+  data: string,
+): Promise<{ end(): Promise<void> }> {
+  const note = `hooks on ${hostname()} over ${data}`.slice(0, 500);
+  const endAll = async (why: string) => {
+    for await (const token of tokensOf(store, "token")) {
+      if (token.isLive && token.note === note) await store.tokens.end(token.id, why, BY);
+    }
+  };
+  await endAll("the server started again");
+  const tokens: [HostName, string][] = [];
+  for (const subject of HOST_NAMES) {
+    const terms = { tenant: store.tenant, subject, roles: ["agent"], note } as const;
+    tokens.push([subject, await server.makeToken(terms)]);
+  }
+  const all = Object.fromEntries(tokens) as Record<HostName, string>;
+  writeHookAccess(data, { url: server.localUrl, pid: process.pid, tokens: all });
+  return {
+    async end() {
+      removeHookAccess(data);
+      await endAll("the server stopped");
+    },
+  };
+}
+
 /**
  * The token of the commands on this machine. It reads, stops and resumes; it neither decides nor administers, because whatever
  * runs here as the same user can read its file, agents included. It ends with the server, and one that a killed server left
@@ -262,50 +395,3 @@ async function makeLocalToken(
     },
   };
 }
-
-/**
- * What a host provides for `serve` and `worker`: the default export of its module, or what that returns when called.
- * Throws invalid_input for a module that exports nothing usable.
- */
-export async function readConfig(module: string | undefined): Promise<ServedParts> {
-  if (module === undefined) return noParts();
-  return checkedConfig(await readModule(module), module);
-}
-
-/** The default export of a module, or what that returns when called. Throws invalid_input. */
-export async function readModule(module: string): Promise<unknown> {
-  let parts: unknown;
-  try {
-    const { default: given } = await import(pathToFileURL(path.resolve(module)).href);
-    parts = typeof given === "function" ? await given() : given;
-  } catch (error) {
-    const hint = `It could not be loaded: ${errorText(error)}.`;
-    throw new SallyportError("invalid_input", { what: module, hint }, error);
-  }
-  return parts;
-}
-
-/** A server without tools: records can be read, and nothing can be executed. */
-function noParts(): ServedParts {
-  return {
-    tools: [],
-    validators: { tech: noReview, business: noReview },
-    guard: allowAlways,
-    policy: NO_RULES,
-  };
-}
-
-/** Without its own reviews a server approves nothing. */
-const noReview: Validator = {
-  name: "nobody",
-  async review() {
-    return {
-      approved: false,
-      score: 0,
-      severity: "block",
-      reason: "This server has no reviews. Start it with --config.",
-      validator: "nobody",
-      policyVersion: "",
-    };
-  },
-};

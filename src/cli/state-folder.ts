@@ -96,7 +96,8 @@ function baseFolder({ state }: StorePlace): string {
 /** Without user and password: these may change while the database stays the same. */
 function identityOf({ data, database, schema = "" }: StorePlace): string {
   if (database === undefined) return realPath(path.resolve(data));
-  if (!URL.canParse(database)) return `${database} ${schema}`;
+  // With several hosts it is no URL.
+  if (!URL.canParse(database)) return `${database.replace(/\/\/[^@/]*@/, "//")} ${schema}`;
   const { host, pathname } = new URL(database);
   return `${host}${pathname} ${schema}`;
 }

@@ -50,11 +50,25 @@ export type Calls = {
 export interface Client extends Calls {
   /** The feed: each event once, in order, across broken connections. Shape: pulled. */
   events(options?: EventsOptions): AsyncGenerator<FeedEvent>;
+  /**
+   * `sessions.call`, with reports while the tool works. Not repeated when the connection breaks: ask for the result with the
+   * same `key`, or `sessions.resultOf`.
+   */
+  callTool(
+    input: InputOf<"sessions.stream">,
+    options?: SendOptions & { readonly onProgress?: (progress: CallProgress) => void },
+  ): Promise<AnswerOf<"sessions.call">>;
   /** All items of a paged call, page by page. Shape: pulled. */
   all<Item>(ask: (cursor: string | undefined) => Promise<Page<Item>>): AsyncGenerator<Item>;
   /** The whole trail as JSON Lines. */
   exportAudit(options?: Pick<SendOptions, "signal">): Promise<Response>;
   signOut(): Promise<void>;
+}
+
+export interface CallProgress {
+  readonly message: string;
+  /** 0 to 1, if known. */
+  readonly done?: number;
 }
 
 export interface Page<Item> {
@@ -83,6 +97,7 @@ export function createClient(options: ClientOptions = {}): Client {
   return {
     ...(calls as unknown as Calls),
     events: (how) => followEvents(parts, how),
+    callTool: (input, how) => callTool(parts, input, how),
     async *all(ask) {
       let cursor: string | undefined;
       do {
@@ -233,9 +248,42 @@ async function tryOnce(
   }
 }
 
+type Line =
+  | { readonly progress: CallProgress }
+  | { readonly answer: AnswerOf<"sessions.call"> }
+  | { readonly error: unknown };
+
+async function callTool(
+  parts: SendParts,
+  input: InputOf<"sessions.stream">,
+  { onProgress, ...how }: SendOptions & { onProgress?: (progress: CallProgress) => void } = {},
+): Promise<AnswerOf<"sessions.call">> {
+  const response = await send({ ...parts, retries: 0 }, "sessions.stream", input, how);
+  for await (const text of linesOf(response)) {
+    const line = JSON.parse(text) as Line;
+    if ("answer" in line) return line.answer;
+    if ("error" in line) throw errorOf(line.error);
+    onProgress?.(line.progress);
+  }
+  const hint =
+    "The connection broke before the answer. Ask for the result by its key before you repeat the call.";
+  throw new SallyportError("outcome_unknown", { hint });
+}
+
+async function* linesOf({ body }: Response): AsyncGenerator<string> {
+  if (body === null) return;
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const part of body as unknown as AsyncIterable<Uint8Array>) {
+    const lines = `${rest}${decoder.decode(part, { stream: true })}`.split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+}
+
 /** The body is read inside the retry, so that a connection broken within an answer is retried too. Streams resume by themselves. */
 async function received(name: RouteName, response: Response): Promise<Response> {
-  if (name === "audit.export") return response;
+  if (name === "audit.export" || name === "sessions.stream") return response;
   return new Response(await response.arrayBuffer(), response);
 }
 
@@ -260,12 +308,15 @@ export function requestOf(name: RouteName, input: object) {
 
 /** The server's problem as the error that the library would have thrown. */
 async function problemIn(response: Response): Promise<SallyportError> {
-  const problem: unknown = await response.json().catch(() => undefined);
+  return errorOf(await response.json().catch(() => undefined), response.status);
+}
+
+function errorOf(problem: unknown, status = 200): SallyportError {
   const { code, details } = (problem ?? {}) as { code?: unknown; details?: unknown };
   if (typeof code === "string" && Object.hasOwn(ERRORS, code)) {
     return new SallyportError(code as ErrorCode, readDetails(details));
   }
-  const hint = `It answered ${response.status} in a form that this client does not know.`;
+  const hint = `It answered ${status} in a form that this client does not know.`;
   return new SallyportError("internal_error", { hint });
 }
 

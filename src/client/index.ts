@@ -3,6 +3,7 @@ export { forPeople, isSallyportError, SallyportError } from "../model/errors.ts"
 export { headOf, type Piece, piecesOf } from "../util/visible-text.ts";
 export type { SendOptions } from "./create-client.ts";
 export {
+  type CallProgress,
   type Calls,
   type Client,
   type ClientOptions,

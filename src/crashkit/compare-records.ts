@@ -1,5 +1,5 @@
-import { questionHash } from "../gate/inbox.ts";
-import { agentOf, askersOf, pendingTool, requestedBy, textOf } from "../gate/show.ts";
+import { pendingTool, questionHash, textOf } from "../gate/inbox.ts";
+import { agentOf, askersOf, requestedBy } from "../gate/show.ts";
 import type { Decision } from "../model/decision.ts";
 import { type Interaction, previewHash } from "../model/interaction.ts";
 import type { Operation } from "../model/operation.ts";
@@ -90,7 +90,8 @@ function compareDecision(
   if (Array.isArray(chain) && Array.isArray(editors)) {
     same(id, "editors", requestedBy(decision).editors.join("\n"), editors.join("\n"));
   }
-  if (typeof owner === "string") same(id, "owner", decision.metadata["owner"], owner);
+  // The gate leaves out an owner that was not named.
+  if (Array.isArray(chain)) same(id, "owner", decision.metadata["owner"] ?? "", owner ?? "");
   const shown = told("decision.previewed", "hash");
   if (shown === undefined) return;
   const preview = look.preview(id);

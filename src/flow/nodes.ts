@@ -1,3 +1,4 @@
+import { imageOf } from "../gate/image-result.ts";
 import { questionIn } from "../gate/inbox.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { CommonState } from "../model/flow-state.ts";
@@ -250,6 +251,8 @@ async function callTool(run: FlowRun, { id }: Act, tool: PendingTool): Promise<v
     default: {
       const text = cutText(answer.text.toWellFormed(), LONGEST_RESULT);
       work.entries.push({ kind: "result", id, answer: answer.answer, text });
+      const image = imageOf(answer);
+      if (image !== undefined) work.images.set(id, image);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { generateText, type LanguageModel, type ModelMessage, streamText } from "ai";
+import type { ImagePart } from "../gate/image-result.ts";
 import { findJson } from "../gate/validators/find-json.ts";
 import type { CommonState, PlanStep } from "../model/flow-state.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -82,11 +83,11 @@ function toolList(tools: readonly ShownTool[]): string {
   return `Tools:\n${lines.join("\n")}`;
 }
 
-function messagesOf({ entries }: Work): ModelMessage[] {
-  return entries.flatMap(messagesOfEntry);
+function messagesOf({ entries, images }: Work): ModelMessage[] {
+  return entries.flatMap((entry) => messagesOfEntry(entry, images));
 }
 
-function messagesOfEntry(entry: WorkEntry): ModelMessage[] {
+function messagesOfEntry(entry: WorkEntry, images: Work["images"]): ModelMessage[] {
   switch (entry.kind) {
     case "said":
     case "note":
@@ -98,7 +99,7 @@ function messagesOfEntry(entry: WorkEntry): ModelMessage[] {
       return [model({ action: "call_tool", tool, input: JSON.parse(args_json), summary })];
     }
     case "result":
-      return [user(`Result (${entry.answer}): ${entry.text}`)];
+      return [seen(`Result (${entry.answer}): ${entry.text}`, images.get(entry.id))];
     case "question":
       return [model({ action: "ask_user", question: entry.text })];
     case "reply":
@@ -108,6 +109,19 @@ function messagesOfEntry(entry: WorkEntry): ModelMessage[] {
     case "correction":
       return [{ role: "assistant", content: entry.said }, user(entry.text)];
   }
+}
+
+/** With the picture that came with the result, as a picture. */
+function seen(text: string, image: ImagePart | undefined): ModelMessage {
+  if (image === undefined) return user(text);
+  const { mediaType, base64 } = image;
+  return {
+    role: "user",
+    content: [
+      { type: "text", text },
+      { type: "image", image: base64, mediaType },
+    ],
+  };
 }
 
 function user(content: string): ModelMessage {

@@ -1,3 +1,4 @@
+import type { ImagePart } from "../gate/image-result.ts";
 import { SallyportError } from "../model/errors.ts";
 import {
   type CommonState,
@@ -201,10 +202,12 @@ export interface Work {
   corrections: number;
   /** Why it ended before the model said so; empty otherwise. */
   problem: string;
+  /** Pictures of results, by the id of the call. They are too large to be saved: a resumed run has the texts alone. */
+  readonly images: Map<string, ImagePart>;
 }
 
 export function newWork(): Work {
-  return { entries: [], corrections: 0, problem: "" };
+  return { entries: [], corrections: 0, problem: "", images: new Map() };
 }
 
 /** The choice without an outcome. */
@@ -237,15 +240,18 @@ interface ActPlace {
   readonly rounds_used: number;
 }
 
-export function savedWork(work: Work): JsonObject {
-  return structuredClone(work) as unknown as JsonObject;
+export function savedWork({ entries, corrections, problem }: Work): JsonObject {
+  return structuredClone({ entries, corrections, problem }) as unknown as JsonObject;
 }
 
 /** Throws damaged_record for anything but the output of `savedWork`. */
 export function workOf({ entries, corrections, problem }: JsonObject): Work {
   const isWhole =
     Array.isArray(entries) && typeof corrections === "number" && typeof problem === "string";
-  if (isWhole) return { entries: entries as unknown as WorkEntry[], corrections, problem };
+  if (isWhole) {
+    const kept = entries as unknown as WorkEntry[];
+    return { entries: kept, corrections, problem, images: new Map() };
+  }
   const hint = "The stored state of this conversation cannot be read. Delete it to start again.";
   throw new SallyportError("damaged_record", { what: "work", hint });
 }

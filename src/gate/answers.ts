@@ -60,16 +60,18 @@ export function answerOf(executed: Executed): CallAnswer {
 
 export const REFUSALS = {
   stopped:
-    "Not executed, and it will not run by itself later: everything was stopped by an operator. Ask for it again once work was resumed.",
+    "Not executed, and it will not run by itself later: work is paused by an operator. Ask for it again once it was resumed.",
   not_approved: "Not executed: the decision behind it is not approved any more.",
   expired_or_changed:
     "Not executed: the approval has expired, or is for something else than what would run. Propose it again.",
   rule_ended:
     "Not executed: the standing rule that allowed it has ended. Propose it again, so that a person is asked.",
+  circuit_open:
+    "circuit_open: not executed, because too many calls of this tool in a row were refused in review or failed. Change the plan; a person has to close its breaker first.",
   claim_lost:
-    "Not executed: the claim on the task is over, somebody else may hold it. Stop working on this task.",
+    "Not executed: the claim on the task is over, another agent may hold it. Stop working on this task.",
   overtaken:
-    "Not executed: somebody else is at the calls around this one, to take them back or to go on with them. Look again later.",
+    "Not executed: another process is at the calls around this one, to undo them or to continue with them. Look again later.",
   delegation_ended: "Not executed: the delegation behind this has ended. Stop, and report back.",
   restored:
     "Not executed: the store was restored from a backup since this was approved, and it may have happened already. Look first, then propose it again.",
@@ -82,7 +84,7 @@ export const REFUSALS = {
 
 /** For a call that is no longer in effect, whatever it answered when it was made. */
 const UNDONE =
-  "It was carried out and undone afterwards: nothing of it is in effect. To do it again, ask for it as a new call with a new key.";
+  "It was executed and undone afterwards: nothing of it is in effect. To do it again, ask for it as a new call with a new key.";
 
 /** Another process executed it or is doing so: what it recorded is the answer. */
 export function recorded(operation: Operation): CallAnswer {
@@ -112,8 +114,12 @@ export function recorded(operation: Operation): CallAnswer {
   }
 }
 
-function permitted({ decisionId }: Operation, how: string): CallAnswer {
-  const text = `Approved as decision ${decisionId}. It is carried out outside, and its permit ${how}. Do not repeat it; ask later.`;
+function permitted({ id, decisionId }: Operation, how: string): CallAnswer {
+  if (decisionId === "") {
+    const text = `It was allowed before, and its permit ${how}. It is not known whether this happened, so it is not allowed a second time.`;
+    return { answer: "unknown", text, operationId: id };
+  }
+  const text = `Approved as decision ${decisionId}. It is executed outside, and its permit ${how}. Do not repeat it; ask later.`;
   return { answer: "pending", text, decisionId, interactionId: decisionId };
 }
 
@@ -168,7 +174,7 @@ async function resultAsStored(
 
 /**
  * Tells the agent what people changed in its call: what it asked for, what was decided on and what ran are three facts. The
- * answer itself for a call that nobody changed.
+ * answer itself for a call that was not edited.
  */
 export async function withEdit(
   store: TenantStore,
@@ -252,7 +258,7 @@ export function pending(id: InteractionId): CallAnswer {
 
 /** An approval that waits while everything is stopped. */
 export function held(id: DecisionId): CallAnswer {
-  const text = `Approved. Everything is stopped; it runs when work resumes, as decision ${id}. Do not repeat it; ask later.`;
+  const text = `Approved. Work is paused; it runs when it is resumed, as decision ${id}. Do not repeat it; ask later.`;
   return { answer: "pending", text, decisionId: id, interactionId: id };
 }
 
@@ -268,13 +274,13 @@ export function awaitsPermit(id: DecisionId): CallAnswer {
   return { answer: "pending", text, decisionId: id, interactionId: id };
 }
 
-/** Whether external executors carry out the calls that were shown. A decision has calls of one kind only. */
+/** Whether external executors run the calls that were shown. A decision has calls of one kind only. */
 export function isExternal(shown: Shown | undefined): boolean {
   return shown?.definitions.some(({ execution }) => execution === "external") === true;
 }
 
 function approved(id: DecisionId): CallAnswer {
-  const text = `Approved as decision ${id} and about to be carried out. Do not repeat it; ask later.`;
+  const text = `Approved as decision ${id} and about to be executed. Do not repeat it; ask later.`;
   return { answer: "pending", text, decisionId: id, interactionId: id };
 }
 
@@ -367,6 +373,21 @@ async function standingFor(sessionId: string, key: string, store: TenantStore): 
     store.interactions.peek(questionId(sessionId, key)),
   ]);
   return { decided, operation, asked };
+}
+
+/** The operation of the call with this key, also where people edited the call. Undefined when it was not begun. */
+export async function operationOfKey(
+  sessionId: string,
+  key: string,
+  store: TenantStore,
+): Promise<Operation | undefined> {
+  const { decided, operation } = await standingFor(sessionId, key, store);
+  if (decided === undefined) return operation;
+  let asked = await store.interactions.peek(decided.decisionId);
+  while (asked !== undefined && asked.supersededBy !== "") {
+    asked = await store.interactions.peek(asked.supersededBy);
+  }
+  return operationOf(`${asked?.decisionId ?? decided.decisionId}.${decided.step}`, store);
 }
 
 /**

@@ -109,7 +109,8 @@ export function reviewersOf(store: ReviewerStore): Reviewers {
     list: () => store.list(),
     async restore(id, { by, reason }) {
       if (foldName(by) === foldName(id)) {
-        const hint = "Somebody else has to restore it: nobody gives themselves a right back.";
+        const hint =
+          "Another person has to restore it: a right cannot be restored by the person who lost it.";
         throw new SallyportError("not_allowed", { by, hint });
       }
       return store.restore(id, reason, { actor: by });

@@ -11,6 +11,7 @@ import type { ResultProcessor } from "../tools/tool-call.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
+import type { BreakerTerms } from "./breaker.ts";
 import type { GateDelegations } from "./delegating.ts";
 import type { HookContext } from "./hooks.ts";
 import type { Judged, SessionFolders } from "./judge.ts";
@@ -48,6 +49,7 @@ export interface GateContext extends ExecutionContext, HookContext {
   readonly people: GateOptions["people"] | undefined;
   readonly approvalMs: number;
   readonly attention: GateOptions["attention"] | undefined;
+  readonly breaker: Required<BreakerTerms> | undefined;
   readonly quota: OpenQuota;
   readonly folders: SessionFolders;
   readonly maxAtOnce: number;
@@ -62,7 +64,10 @@ export interface GateContext extends ExecutionContext, HookContext {
   readonly onLedgerProblem: NonNullable<GateOptions["onLedgerProblem"]>;
   readonly openCalls: OpenCalls;
   /** Counts the answer to one new call, for `Gate.denials`. */
-  countAnswer(tool: string, judged: Exclude<Judged, { verdict: "failed" }>): void;
+  countAnswer(
+    call: { readonly tool: string; readonly agent: string },
+    judged: Exclude<Judged, { verdict: "failed" }>,
+  ): void;
   /** Set after the rest, because the sessions of sub-agents are made from this context. */
   readonly delegations: GateDelegations;
 }

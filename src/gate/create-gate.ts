@@ -11,6 +11,7 @@ import { checkName } from "../model/names.ts";
 import type { CallAnswer } from "../model/operation.ts";
 import { type DenialSnapshot, denialSnapshot, NO_DENIALS } from "../policy/answers.ts";
 import { hookProblem } from "../policy/before-call.ts";
+import { DEFAULT_THRESHOLD } from "../policy/breaker.ts";
 import { compilePolicy, NO_RULES } from "../policy/policy.ts";
 import { checkReviewRules } from "../policy/review-rules.ts";
 import type { GrantStore } from "../store/grants.ts";
@@ -18,12 +19,14 @@ import type { TenantStore } from "../store/store.ts";
 import type { ClaimRef, TaskStore } from "../store/tasks.ts";
 import type { TaskList } from "../tasks/create-task-list.ts";
 import { createRegistry, type Registry, TOOL_SEARCH } from "../tools/registry.ts";
+import type { ResultPart, ResultRange } from "../tools/result-store.ts";
 import type { Tool } from "../tools/tool.ts";
 import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import type { JsonObject } from "../util/json.ts";
 import { systemRandom } from "../util/random.ts";
 import { checkAttention, type Reviewers } from "./attention.ts";
+import type { Breakers, BreakerTerms } from "./breaker.ts";
 import type { GateDelegations, GateRuns } from "./delegating.ts";
 import type { GateHook } from "./hooks.ts";
 import type { Inbox, Person } from "./inbox.ts";
@@ -40,7 +43,10 @@ import type { GateParts } from "./wire-gate.ts";
 
 /** What an application creates; every way to call a tool goes through it. */
 export interface Gate
-  extends Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch"> {
+  extends Pick<
+    TenantStore,
+    "audit" | "decisions" | "operations" | "killSwitch" | "pauses" | "calls"
+  > {
   readonly tools: Registry;
   /** Everyone who may decide; undefined: anyone who is not among the requesters. */
   readonly people: readonly Person[] | undefined;
@@ -64,6 +70,8 @@ export interface Gate
   readonly interactions: Inbox;
   /** The shared list. A task tied to decisions or a delegation is completed only when those are. */
   readonly tasks: Omit<TaskList, "store">;
+  /** Tools that fail, and how a person lets one that was stopped be called again. */
+  readonly breakers: Breakers;
   /** How people decide, and how to restore a person who approved decoys. */
   readonly reviewers: Reviewers;
   /** What people have allowed beforehand. */
@@ -73,9 +81,14 @@ export interface Gate
     readonly sessionId?: string;
     readonly all?: boolean;
   }): Promise<readonly ToolOffer[]>;
+  /**
+   * A part of what an operation put out: of the whole where the processor has stored it, otherwise of what is recorded. Throws
+   * not_found, also when the whole is not here any more.
+   */
+  outputOf(operationId: string, range?: ResultRange): Promise<ResultPart>;
   /** The counter-checks that calls were made with, oldest first, to compare with what came of them. */
   counterfactuals(after?: number): Promise<readonly Counterfactual[]>;
-  /** The calls that this gate has denied since it was created, by tool and by check. */
+  /** The calls that this gate has denied since it was created, by tool, by agent and by check. */
   denials(): DenialSnapshot;
   /**
    * Goes on with what a process left behind when it went away: open operations whose lease ran out, then approved decisions
@@ -171,6 +184,8 @@ export function createGate(options: GateOptions = {}): Gate {
     decisions: part("decisions"),
     operations: part("operations"),
     killSwitch: part("killSwitch"),
+    pauses: part("pauses"),
+    calls: part("calls"),
     tools: registry,
     people: options.people,
     sessions: {
@@ -191,10 +206,12 @@ export function createGate(options: GateOptions = {}): Gate {
     tasks: part("tasks", {
       onCompleted: (observer) => listening((gate) => gate.tasks.onCompleted(observer)),
     }),
+    breakers: part("breakers"),
     reviewers: part("reviewers"),
     standingRules: part("standingRules"),
     denials: () => wired?.denials() ?? denialSnapshot(NO_DENIALS),
     offered: async (of) => (await use()).offered(of),
+    outputOf: async (id, range) => (await use()).outputOf(id, range),
     counterfactuals: async (after) => (await use()).counterfactuals(after),
     recover: async () => (await use()).recover(),
     executeAwaiting: async () => (await use()).executeAwaiting(),
@@ -208,7 +225,11 @@ export function createGate(options: GateOptions = {}): Gate {
 
 /** The parts of a gate whose methods all wait for something, so that they can wait for the gate to be wired as well. */
 type AsyncPart =
-  | keyof Pick<TenantStore, "audit" | "decisions" | "operations" | "killSwitch">
+  | "breakers"
+  | keyof Pick<
+      TenantStore,
+      "audit" | "decisions" | "operations" | "killSwitch" | "pauses" | "calls"
+    >
   | "delegations"
   | "grants"
   | "interactions"
@@ -286,6 +307,7 @@ function checkedParts(options: GateOptions): GateParts {
     guard,
     validators: { tech, business },
     approvalMs,
+    breaker: breakerOf(options.breaker),
     limits,
     policy: compilePolicy(options.policy ?? NO_RULES),
     registry,
@@ -343,6 +365,14 @@ function checkHooks(hooks: readonly GateHook[]): void {
     const hint = hookProblem(hook);
     if (hint !== undefined) throw new SallyportError("invalid_input", { what: "hooks", hint });
   }
+}
+
+function breakerOf(terms: BreakerTerms | undefined): Required<BreakerTerms> | undefined {
+  if (terms === undefined) return undefined;
+  const { threshold = DEFAULT_THRESHOLD } = terms;
+  if (Number.isSafeInteger(threshold) && threshold >= 1) return { threshold };
+  const hint = `breaker.threshold is a whole number of failures, at least 1; it is ${DEFAULT_THRESHOLD} when left out.`;
+  throw new SallyportError("invalid_input", { what: "breaker", hint });
 }
 
 const LIMITS = {

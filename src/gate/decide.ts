@@ -11,7 +11,7 @@ import {
 } from "../model/interaction.ts";
 import { foldName } from "../model/names.ts";
 import type { CallAnswer, Operation } from "../model/operation.ts";
-import type { Conditions } from "../store/engine.ts";
+import { asSeen, stillAsked } from "../store/interaction-steps.ts";
 import { closingStep, type GivenVerdict, type VersionCheck } from "../store/interactions.ts";
 import type { Outcome } from "../store/operations.ts";
 import { errorText, oneLine } from "../util/error-text.ts";
@@ -169,7 +169,7 @@ export function inboxOf(context: GateContext): Inbox {
   /** One person under two names is one person. */
   function checkVotesOnce(by: string, question: Interaction): void {
     if (!hasVoted(by, question, context.people)) return;
-    const hint = "You have said yes to it under another name. Somebody else has to.";
+    const hint = "You have said yes to it under another name. Another person has to.";
     throw new SallyportError("not_allowed", { id: question.id, by, hint });
   }
 
@@ -385,7 +385,7 @@ export async function settleLost(
     id,
     { outcome: "answered", by, reason, answer },
     // Not if it was reassigned meanwhile. What was found out counts however late it is.
-    { hash, assigned_to: question.assignedTo, ...stillAsked(question) },
+    { ...asSeen(question, hash), ...stillAsked(question) },
   );
   if (isPermit(operation)) {
     if (found.happened && found.resultData !== undefined) throw noUndo(operation);
@@ -413,7 +413,7 @@ export async function settleLost(
     outcome,
     actor: by,
     along: [closing],
-    // An undo that happened has undone its operation, whoever reports it.
+    // An undo that happened has undone its operation, regardless of who reports it.
     ...(found.happened && undoOf !== "" ? { tookBack: undoOf } : {}),
   });
   if (!settled.settled) throw await overtaken(context, question);
@@ -424,7 +424,7 @@ export async function settleLost(
 }
 
 const SETTLED =
-  "What you found out is stored. The next recovery goes on with the decision behind it.";
+  "What you found out is stored. The next recovery continues with the decision behind it.";
 
 /** Undefined when the person gave nothing to make one from. */
 async function foundUndo(
@@ -456,10 +456,6 @@ function noUndo({ id, executor }: Operation): SallyportError {
 /** Older versions let these questions expire; those can still be answered. */
 function isAsked({ status, outcome }: Interaction): boolean {
   return status === "open" || outcome === "expired";
-}
-
-function stillAsked({ outcome }: Interaction): Conditions {
-  return outcome === "expired" ? { status: "canceled", outcome } : { status: "open" };
 }
 
 /** Where its tool is missing, or the gate refuses it by now, it cannot be called again; the finding can still be reported. */

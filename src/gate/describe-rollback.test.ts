@@ -11,7 +11,7 @@ function entry(over: Partial<RollbackEntry> = {}): RollbackEntry {
     operationId: "op-1",
     tool: "file.write",
     description: "puts the file back",
-    reason: "It was taken back: restored",
+    reason: "It was undone: restored",
     guide: "",
     undoOperationId: "undo.op-1",
     decisionId: "",
@@ -24,15 +24,15 @@ function reportWith(over: Partial<RollbackReport> = {}): RollbackReport {
   return { ...empty, undone: [], skipped: [], ...over };
 }
 
-test("says in its first line whether all was taken back", () => {
+test("says in its first line whether all was undone", () => {
   const firstLine = (report: RollbackReport) => describeRollback(report).split("\n")[0];
   expect(firstLine(reportWith({ undone: [entry()] }))).toBe(
-    "The rollback is complete: 1 operation was taken back.",
+    "The rollback is complete: 1 operation was undone.",
   );
-  expect(firstLine(reportWith({ skipped: [entry()] }))).toContain("nothing to take back");
+  expect(firstLine(reportWith({ skipped: [entry()] }))).toContain("nothing to undo");
   for (const outcome of ROLLBACK_OUTCOMES.slice(0, 5)) {
     const line = firstLine(reportWith({ undone: [entry(), entry()], [outcome]: [entry()] }));
-    expect(line).toContain("not complete: 2 operations were taken back, 1 left");
+    expect(line).toContain("not complete: 2 operations were undone, 1 left");
   }
 });
 
@@ -44,9 +44,7 @@ test("lists every entry with its reason and guide, what is left before what is d
       pending: [entry({ operationId: "op-3", decisionId: "dec-9" })],
     }),
   );
-  expect(text).toContain(
-    "Cannot be taken back by a call (1):\n- mail.send (op-2): puts the file back",
-  );
+  expect(text).toContain("Cannot be undone by a call (1):\n- mail.send (op-2): puts the file back");
   expect(text).toContain("  By hand: Write again.");
   expect(text).toContain("  Decision: dec-9");
   const places = ["op-3", "op-2", "op-1"].map((id) => text.indexOf(id));

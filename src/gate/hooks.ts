@@ -23,7 +23,7 @@ export interface HookEvent {
   readonly sessionId: string;
   /** The agent, then each agent that delegated to it. */
   readonly chain: readonly string[];
-  /** On whose behalf; empty when nobody was named. */
+  /** The person on whose behalf; empty when none was named. */
   readonly owner: string;
   readonly workingDirectory: string;
   readonly tool?: string;
@@ -187,8 +187,7 @@ export function hookedSession(context: GateContext, caller: Caller): HookedSessi
   return {
     async whyNot() {
       if (isOver) {
-        const hint = "The session has ended. Open it again to go on with it.";
-        throw new SallyportError("illegal_transition", { id: sessionId, hint });
+        throw new SallyportError("illegal_transition", { id: sessionId, hint: OVER });
       }
       if (started.has(sessionId)) return undefined;
       const said = await asked("session_start");
@@ -208,6 +207,23 @@ export function hookedSession(context: GateContext, caller: Caller): HookedSessi
     },
   };
 }
+
+/** Without hooks only an end counts. */
+export function unhookedSession(id: string): HookedSession {
+  let isOver = false;
+  return {
+    async whyNot() {
+      if (isOver) throw new SallyportError("illegal_transition", { id, hint: OVER });
+      return undefined;
+    },
+    reach: async () => ({ answer: "allow" }),
+    async end() {
+      isOver = true;
+    },
+  };
+}
+
+const OVER = "The session has ended. Open it again to continue it.";
 
 export function saidIn({ findings }: GateAnswer): string {
   return findings.map(({ message }) => message).join("\n");
@@ -253,7 +269,7 @@ function isHooked(context: Partial<HookContext>): context is HookContext {
   return context.hooks !== undefined && context.hooks.length > 0;
 }
 
-/** The store of a gate that tells the hooks of every question to people that it opens. Nobody waits for them. */
+/** The store of a gate that reports every question it opens to the hooks, without waiting for them. */
 export function notifying(store: TenantStore, context: () => HookContext): TenantStore {
   const tell = ({ id, sessionId, callId, chain, displayText, type }: Told) => {
     const event = eventOf("notification", { sessionId, chain, workingDirectory: "" });
@@ -266,7 +282,8 @@ export function notifying(store: TenantStore, context: () => HookContext): Tenan
       ...interactions,
       async show(showing, by) {
         const shown = await interactions.show(showing, by);
-        tell(shown);
+        // Where machines decide there is no question to people.
+        if (showing.preview.lane === undefined) tell(shown);
         return shown;
       },
       async open(id, draft, by) {

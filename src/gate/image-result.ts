@@ -55,6 +55,8 @@ export function isImageResult(data: unknown): data is ImageResult {
 /**
  * An answer as a vision-capable model gets it: its text, or the array form of a tool result when its data can be shown.
  * To a model that cannot see, send `answer.text`. `more` adds kinds of data, or replaces how one is read.
+ *
+ *     const content = toModelContent(await session.call(request));
  */
 export function toModelContent<More extends object = never>(
   answer: CallAnswer,
@@ -67,6 +69,12 @@ export function toModelContent<More extends object = never>(
   if (typeof part === "string") return `${text}\n[${part}]`.trimStart();
   // Models' APIs refuse a text part without text.
   return text.trim() === "" ? [part] : [{ type: "text", text }, part];
+}
+
+/** The picture that comes with an answer, if there is one that can be shown. */
+export function imageOf(answer: CallAnswer): ImagePart | undefined {
+  const part = "data" in answer ? readData(answer.data, { image: readImage }) : undefined;
+  return typeof part === "object" ? part : undefined;
 }
 
 /** Data comes as the tool gave it, so looking at it may run the tool's code, which may throw. Then there is the text. */

@@ -1,11 +1,12 @@
-// The inbox: what waits for a person, who may decide it, and the questions that an agent asks people. Step "decide" closes what
-// is open in it.
+// The inbox: what waits for a person and how it is put into words, who may decide it, and the questions that an agent asks
+// people. Step "decide" closes what is open in it.
 
-import { isSallyportError, SallyportError } from "../model/errors.ts";
+import { forPeople, isSallyportError, SallyportError } from "../model/errors.ts";
 import type {
   Interaction,
   InteractionDraft,
   InteractionId,
+  PendingTool,
   Preview,
   Question,
   QuestionAnswer,
@@ -16,7 +17,7 @@ import type { CallAnswer } from "../model/operation.ts";
 import { MAX_LIST } from "../model/record.ts";
 import type { InteractionQuery, InteractionStore, Shown } from "../store/interactions.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import type { Tool } from "../tools/tool.ts";
+import { capabilityOf, type SafetyClass, type Tool } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
@@ -202,7 +203,7 @@ export function whyNot(
   // Another spelling of a name is the same person: identity providers do not all spell names alike.
   const own = new Set(sameHand(by, people).map(foldName));
   if (question.chain.some((asker) => own.has(foldName(asker)))) {
-    return "Somebody else has to decide: nobody approves what they asked for themselves.";
+    return "Another person has to decide: requesters cannot approve their own requests.";
   }
   const { assignedTo } = question;
   if (assignedTo === "" || assignedTo === by || person?.groups?.includes(assignedTo) === true) {
@@ -349,6 +350,8 @@ export const ASK_USER = "ask_user";
 /**
  * For models that can only call tools: register it, and a call of it is the same question as `session.ask`, in the same
  * inbox. It is a pause of the flow and no action of its own, so it never reaches the executor.
+ *
+ *     const gate = createGate({ tools: [askUserTool()] });
  */
 export function askUserTool(): Tool {
   return defineTool({
@@ -379,4 +382,67 @@ export function questionIn(input: JsonValue): { text: string; choices: readonly 
     text: String(question),
     choices: Array.isArray(choices) ? choices.map(String) : [],
   };
+}
+
+interface WordedCall {
+  readonly tool: string;
+  readonly input: JsonValue;
+}
+
+/** Written without the model: what is asked is what would run. */
+export function textOf(agent: string, calls: readonly WordedCall[]): string {
+  const names = calls.map(({ tool }) => tool);
+  if (calls.length === 1) return `${agent} asks to run ${names[0]}.`;
+  return `${agent} asks to run ${calls.length} calls as a whole: ${names.join(", ")}.`;
+}
+
+export function pendingTool(calls: readonly WordedCall[], { dryRun }: Preview): PendingTool {
+  const [first] = calls;
+  const single = calls.length === 1 && first !== undefined;
+  const looks = Array.isArray(dryRun) ? dryRun : [dryRun];
+  return {
+    tool_name: single ? first.tool : "bundle",
+    args_json: canonicalJson(
+      single ? first.input : calls.map(({ tool, input }) => ({ tool, input })),
+    ),
+    summary: looks.map(inWords).join("\n"),
+  };
+}
+
+/** The tool's own sentence, otherwise the summary of the dry run, or all of it when it has none. */
+function inWords(look: JsonValue): string {
+  const said = isObject(look) ? look : {};
+  const presented = said["presented"] ?? null;
+  const title = isObject(presented) ? presented["title"] : undefined;
+  if (typeof title === "string") return title;
+  return typeof said["summary"] === "string" ? said["summary"].toWellFormed() : canonicalJson(look);
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+interface AskedAbout {
+  readonly tools: readonly Tool[];
+  readonly classes: readonly SafetyClass[];
+  /** One of the dry runs could not show its effect. */
+  readonly isBlind: boolean;
+  /** What the policies said. */
+  readonly because: readonly string[];
+}
+
+/** Why a person is asked, in sentences for that person: what the policies said, and what the tools declare. */
+export function askedBecause({ tools, classes, isBlind, because }: AskedAbout): string[] {
+  const affects = new Set(tools.flatMap((tool) => capabilityOf(tool).affects));
+  const isEachTime = tools.some((tool) => capabilityOf(tool).checkpoint);
+  const said = [
+    ...because.map((text) => forPeople(text)),
+    ...(isEachTime ? ["The tool asks for a person each time."] : []),
+    ...(affects.size > 0 ? [`It changes ${[...affects].join(", ")}.`] : []),
+    ...(classes.includes("irreversible") ? ["It is irreversible."] : []),
+    ...(isBlind ? ["Its effect cannot be shown before it runs."] : []),
+    // What the policies said is more exact.
+    ...(because.length === 0 ? ["No rule lets this agent do it alone."] : []),
+  ];
+  return [...new Set(said.map((text) => text.toWellFormed()))];
 }

@@ -2,7 +2,8 @@
 // nothing; every call meets it first, and again before it runs. After it: run (allowed), or propose (a person is asked).
 
 import path from "node:path";
-import { type BoundCaller, boundOf } from "../delegation/scope.ts";
+import { type Bound, type BoundCaller, boundOf } from "../delegation/scope.ts";
+import { isDelegated, isRunId } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Finding, Grant } from "../model/finding.ts";
 import { parseJson } from "../model/names.ts";
@@ -45,6 +46,7 @@ import { errorText } from "../util/error-text.ts";
 import { realPath } from "../util/files.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { withDeadline } from "../util/timers.ts";
+import { openBreaker } from "./breaker.ts";
 import type { GateContext } from "./context.ts";
 import { eventOf, hooksAt } from "./hooks.ts";
 import { sameHand } from "./inbox.ts";
@@ -73,7 +75,7 @@ export type Judged =
   | { readonly verdict: "failed"; readonly text: string }
   | { readonly verdict: "deny"; readonly text: string; readonly findings: readonly Finding[] }
   | {
-      readonly verdict: "allow" | "ask";
+      readonly verdict: "allow" | "review" | "ask";
       readonly tool: Tool;
       readonly definition: string;
       readonly input: JsonValue;
@@ -132,11 +134,15 @@ export async function judgeCall(
   const touched = touchedBy(tool, input, workingDirectory);
   if ("text" in touched) return { verdict: "failed", text: touched.text };
   const isUndo = again === "undo" || caller.takesBack === true;
+  const isRead = metadataOf(tool).effect === "read";
   if (tool.undoOnly === true && !isUndo) return onlyAsUndo(tool);
   const { claim } = caller;
   const { tasks } = context;
   const lost = claim === undefined || isUndo ? [] : await checkClaim(tasks, claim, context.clock);
   if (lost.length > 0) return { verdict: "deny", text: textOf(tool, lost), findings: lost };
+  const counts = context.breaker !== undefined && !isUndo && !isRead;
+  const open = counts ? await openBreaker(context.store, tool.name) : undefined;
+  if (open !== undefined) return { verdict: "deny", text: open.message, findings: [open] };
   const bound = await bindingOf(context, caller, isUndo ? "undo" : "call");
   const { callId } = request;
   const event = () => ({ ...eventOf("before_tool", caller), tool: tool.name, callId, input });
@@ -234,7 +240,8 @@ function placeJudge(facts: CallFacts, rules: GateState, decision: GateDecision):
     const resource = { kind: "file", path: place, resolved: place, access: "read" } as const;
     const { answer, findings } = decide({ ...facts, resources: [resource] }, rules);
     const isApproved = answer === "ask" && findings.every(({ policy }) => approved.has(policy));
-    return isApproved ? "allow" : answer;
+    // The reviews of the call have seen what it is for.
+    return isApproved || answer === "review" ? "allow" : answer;
   };
 }
 
@@ -353,7 +360,12 @@ async function bindingOf(
   caller: BoundCaller,
   kind: "call" | "undo",
 ): Promise<Binding> {
-  const bound = await boundOf(caller, store, kind);
+  const { sessionId } = caller;
+  // A session of its own is bound by nothing but the policies of the gate.
+  const isOwn = !isDelegated(sessionId) && !isRunId(sessionId);
+  const bound: Bound = isOwn
+    ? { policies: [], rootSession: sessionId }
+    : await boundOf(caller, store, kind);
   const { rootSession, run, role } = bound;
   const policies = [...gatePolicies, ...bound.policies];
   if (policies.length === 0) return { policies, grants: [] };

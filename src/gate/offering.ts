@@ -88,7 +88,7 @@ export function offeringOf(
     return known;
   }
 
-  /** What a session has loaded is told by its searches, so another process, or this one after a restart, knows it too. */
+  /** What a session has loaded follows from its searches, so another process, or this one after a restart, knows it too. */
   async function loadAgain(sessionId: string): Promise<DeferredRegistry> {
     const known = loaded.get(sessionId);
     if (known !== undefined || sessionId === "") return known ?? fresh();

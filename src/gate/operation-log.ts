@@ -3,11 +3,14 @@
 import { type FollowOptions, followTrail } from "../audit/trail.ts";
 import type { AuditEntry } from "../model/audit-entry.ts";
 import type { SessionId } from "../model/decision.ts";
+import { SallyportError } from "../model/errors.ts";
 import { checkName, type Instant } from "../model/names.ts";
 import type { Operation, OperationId } from "../model/operation.ts";
 import type { CounterfactualEvent } from "../policy/reverse-thinking.ts";
 import type { Narrow, OperationStore } from "../store/operations.ts";
 import type { AuditReader } from "../store/store.ts";
+import type { ResultPart, ResultRange } from "../tools/result-store.ts";
+import type { GateContext } from "./context.ts";
 
 /**
  * One line of the operation log: what any kind of call did and how to take it back. Beside success, failed and rolled_back
@@ -30,7 +33,11 @@ export type LogEntry = Pick<
   | "error"
 > & { readonly at: Instant };
 
-/** The pull view: a session's log, or one message's, oldest first, as it is now. It does not change afterwards. */
+/**
+ * The pull view: a session's log, or one message's, oldest first, as it is now. It does not change afterwards.
+ *
+ *     const log = await readLog(gate.operations, { sessionId: session.id });
+ */
 export async function readLog(
   operations: Pick<OperationStore, "listBySession">,
   scope: LogScope,
@@ -68,6 +75,8 @@ export type OperationObserver = (event: OperationEvent) => void | Promise<void>;
  * The push view: calls the observer for each event after `options.after`, in order, one after the other, until the signal
  * is aborted. It is read from the trail, so it misses no outcome and no rollback of any process. An observer that
  * throws ends it with that error, because going on would lose the event: start again after the last `seq` that went well.
+ *
+ *     await onOperation(gate.audit, ({ operationId, status }) => console.log(operationId, status), { after: 0, signal });
  */
 export async function onOperation(
   audit: AuditReader,
@@ -138,4 +147,28 @@ export async function counterfactualsOf(
     }
     if (page.length < PAGE) return found;
   }
+}
+
+const LONGEST_OUTPUT = 256 * 1024;
+
+/** See `Gate.outputOf`. The path of a stored output stays here: it is a place on the operator's disk. */
+export async function outputOf(
+  { store, processor }: Pick<GateContext, "store" | "processor">,
+  id: OperationId,
+  range: ResultRange,
+): Promise<ResultPart> {
+  const { sessionId, output, truncated, storedPath } = await store.operations.get(id);
+  if (!truncated) {
+    const bytes = Buffer.from(output.toWellFormed());
+    const { offset = 0, length = LONGEST_OUTPUT } = range;
+    const part = bytes.subarray(offset, offset + length);
+    const nextOffset = Math.min(offset, bytes.byteLength) + part.byteLength;
+    return { text: part.toString("utf8"), nextOffset, totalBytes: bytes.byteLength };
+  }
+  const owner = { tenant: store.tenant, sessionId };
+  const part = await processor?.read?.(owner, storedPath, range);
+  if (part !== undefined) return part;
+  const hint =
+    "The whole output is not kept here any more, or by another process. What is recorded is its beginning.";
+  throw new SallyportError("not_found", { id, hint });
 }

@@ -17,6 +17,7 @@ import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
 import type { Timers } from "../util/timers.ts";
 import type { AttentionOptions } from "./attention.ts";
+import type { BreakerTerms } from "./breaker.ts";
 import type { GateHook, HookProblem } from "./hooks.ts";
 import type { Person } from "./inbox.ts";
 import type { QuotaOptions } from "./propose.ts";
@@ -108,6 +109,11 @@ export interface GateOptions {
   readonly people?: readonly Person[];
   /** Decoys among the confirmations, and how many approvals of one person count within an hour. Left out: no checks. */
   readonly attention?: AttentionOptions;
+  /**
+   * Stops a tool after failures in a row, in every process, until a person closes its breaker (`gate.breakers`). Left out: no
+   * tool is stopped.
+   */
+  readonly breaker?: BreakerTerms;
   /** How much one agent may have waiting for people. */
   readonly quotas?: QuotaOptions;
   readonly leaseMs?: number;

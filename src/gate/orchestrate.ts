@@ -40,6 +40,8 @@ export interface CallResult {
  * waits for everything before it and holds up everything after it, so that order around writes is kept. Shape: pulled.
  * It starts when first read and can be read once. A slow reader holds up nothing; one that leaves early aborts what is
  * running and does not wait for it.
+ *
+ *     for await (const { callId, answer } of orchestrate(calls, options)) console.log(callId, answer.text);
  */
 export function orchestrate(
   calls: readonly CallRequest[],

@@ -27,6 +27,7 @@ import { sha256Hex } from "../util/hash.ts";
 import { isExternal, operationOf, REFUSALS, recorded } from "./answers.ts";
 import type { GateContext } from "./context.ts";
 import type { FoundOut } from "./inbox.ts";
+import { checkPermitLease, permitOf, startPermit, undoOfReport } from "./permit-tool.ts";
 import { takeBackAll } from "./rollback.ts";
 import { changedSince, forgeryOf, judgedAgain } from "./run.ts";
 import { lostFrom } from "./settle.ts";
@@ -39,7 +40,7 @@ import {
 } from "./show.ts";
 
 /**
- * The single-use right of an external executor to carry out one approved decision. Throws not_found for an unknown id and
+ * The single-use right of an external executor to execute one approved decision. Throws not_found for an unknown id and
  * not_allowed for another executor's permit.
  */
 export interface Permits {
@@ -49,7 +50,7 @@ export interface Permits {
    * not_allowed when a delegation behind it ended or the gate executes it itself.
    */
   take(decisionId: DecisionId, how: TakePermit): Promise<Permit>;
-  /** Approved decisions that external executors carry out, oldest first; also those whose permit is taken. */
+  /** Approved decisions for external executors, oldest first; also those whose permit is taken. */
   waiting(page: DecisionPage): Promise<readonly Decision[]>;
   /** Extends the lease while the work goes on. Throws permit_lost. */
   renew(id: OperationId, held: HeldPermit & { readonly leaseMs?: number }): Promise<Renewed>;
@@ -77,7 +78,8 @@ export interface HeldPermit {
 
 export interface Permit {
   readonly id: OperationId;
-  readonly decisionId: DecisionId;
+  /** Empty for a call that the rules allowed without a decision; see `session.permit`. */
+  readonly decisionId: DecisionId | "";
   readonly sessionId: string;
   readonly fence: number;
   /** By the store's clock. Without a report by then, people are asked what happened. */
@@ -109,9 +111,6 @@ export type PermitOutcome =
   /** It was tried and did not happen. An executor that does not know says nothing, and people are asked. */
   | { readonly outcome: "failed"; readonly reason: string };
 
-const LEAST_LEASE_MS = 1_000;
-const MOST_LEASE_MS = 3_600_000;
-
 export function permitsOf(context: GateContext): Permits {
   const { operations, killSwitch } = context.store;
   return {
@@ -127,13 +126,21 @@ export function permitsOf(context: GateContext): Permits {
     },
     async renew(id, { by, fence, leaseMs = context.leaseMs }) {
       await ownPermit(context, id, by);
-      checkLease(leaseMs);
+      checkPermitLease(leaseMs);
       const isOurs = await operations.renew(id, fence, leaseMs);
       const { leaseUntil, ...now } = await operations.get(id);
       if (!isOurs) throw await lost(context, now);
       return { leaseUntil, stopped: await killSwitch.isStopped() };
     },
-    report: (id, report) => reportOutcome(context, id, report),
+    async report(id, report) {
+      const { decisionId } = await ownPermit(context, id, report.by);
+      if (decisionId === "") {
+        const hint = "No decision is behind it. Report it with session.report.";
+        throw new SallyportError("illegal_transition", { id, hint });
+      }
+      await reportOutcome(context, id, report);
+      return context.store.decisions.get(decisionId);
+    },
     async giveBack(id, { by, fence }) {
       await ownPermit(context, id, by);
       const giving = { fence, from: "started", actor: by } as const;
@@ -153,8 +160,8 @@ async function take(
   decisionId: DecisionId,
   { by, hash, leaseMs = context.leaseMs }: TakePermit,
 ): Promise<Permit> {
-  checkLease(leaseMs);
-  const { store, at } = context;
+  checkPermitLease(leaseMs);
+  const { store } = context;
   const decision = await store.decisions.get(decisionId);
   if (decision.state !== "approved") throw notApproved(decision);
   const terms = await termsOf(context, decision);
@@ -163,18 +170,10 @@ async function take(
     throw new SallyportError("approval_void", { id: decisionId, hint });
   }
   const intent = intentOf(decision, terms, { by, leaseMs });
-  at("S5.before");
-  const begun = await store.operations.start({ ...intent, holds: terms.holds });
-  at("S5.after");
+  const begun = await startPermit(context, { ...intent, holds: terms.holds });
   if (!begun.started) throw refusal(decision, begun);
-  const { id, sessionId, fence, leaseUntil } = begun.operation;
   return {
-    id,
-    decisionId,
-    sessionId,
-    fence,
-    leaseUntil,
-    idempotencyKey: `${store.tenant}/${id}`,
+    ...permitOf(context, begun.operation),
     hash: terms.hash ?? "",
     raw: decision.diff.raw,
     ...(terms.calls === undefined ? {} : { calls: terms.calls }),
@@ -239,7 +238,7 @@ async function callTerms(
   };
 }
 
-/** A bundle is carried out as a whole, under one permit. */
+/** A bundle is executed as a whole, under one permit. */
 function callFacts({ registry }: GateContext, { proposal: { calls } }: CallDecision) {
   const [first] = calls;
   if (first === undefined || calls.length > 1) {
@@ -252,7 +251,7 @@ function callFacts({ registry }: GateContext, { proposal: { calls } }: CallDecis
   return { tool: name, input: canonicalJson(first.input), definitionHash, effect };
 }
 
-/** What may not be carried out any more is given up, as when the gate executes it itself. */
+/** What may not be executed any more is given up, as when the gate executes it itself. */
 async function given(context: GateContext, decision: Decision, hint: string): Promise<Error> {
   await takeBackAll(context, decision, hint);
   return new SallyportError("approval_void", { id: decision.id, hint });
@@ -321,15 +320,8 @@ function stopped(id: DecisionId): SallyportError {
 }
 
 function notApproved({ id, state }: Decision): SallyportError {
-  const hint = "Only what is approved and not closed can be carried out.";
+  const hint = "Only what is approved and not closed can be executed.";
   return new SallyportError("illegal_transition", { id, from: state, to: "executed", hint });
-}
-
-function checkLease(leaseMs: number): void {
-  const isSpan = Number.isSafeInteger(leaseMs);
-  if (isSpan && leaseMs >= LEAST_LEASE_MS && leaseMs <= MOST_LEASE_MS) return;
-  const hint = `Give whole milliseconds from ${LEAST_LEASE_MS} to ${MOST_LEASE_MS}.`;
-  throw new SallyportError("invalid_input", { what: "leaseMs", hint });
 }
 
 async function ownPermit({ store }: GateContext, id: OperationId, by: string): Promise<Operation> {
@@ -343,34 +335,34 @@ async function ownPermit({ store }: GateContext, id: OperationId, by: string): P
   throw new SallyportError("not_allowed", { id, by, hint });
 }
 
-async function reportOutcome(
+export async function reportOutcome(
   context: GateContext,
   id: OperationId,
   { by, fence, ...report }: HeldPermit & PermitOutcome,
-): Promise<Decision> {
-  const { operations, decisions } = context.store;
+): Promise<void> {
+  const { operations } = context.store;
   const first = await ownPermit(context, id, by);
   const { decisionId } = first;
   const outcome = await outcomeOf(context, first, report);
-  const closes = closingMove(decisionId, report, by);
+  const closes = decisionId === "" ? {} : { closes: closingMove(decisionId, report, by) };
   for (let now = first; ; ) {
     const { status, attempt } = now;
     if (now.fence !== fence || (status !== "started" && status !== "unknown")) {
       const why = await lost(context, now);
       // The same report again: the answer to the first one may have been lost.
       const isRepeat = why.code === "already_final" && status === outcome.status;
-      if (isRepeat && now.fence === fence) return decisions.get(decisionId);
+      if (isRepeat && now.fence === fence) return;
       throw why;
     }
     // A report is a fact: it closes the question about the lost outcome unless a person has answered it.
     const along = status === "unknown" ? [answeredByReport(id, attempt, by)] : [];
     const settlement = { fence, from: status, outcome, actor: by, along } as const;
-    const { settled, operation } = await operations.settle(id, { ...settlement, closes });
-    if (settled) return decisions.get(decisionId);
+    const { settled, operation } = await operations.settle(id, { ...settlement, ...closes });
+    if (settled) return;
     if (operation.status === status && operation.fence === fence) {
       // No other report came first, so the decision was closed by hand. The outcome is recorded nevertheless.
       const alone = await operations.settle(id, settlement);
-      if (alone.settled) return decisions.get(decisionId);
+      if (alone.settled) return;
     }
     now = await operations.get(id);
   }
@@ -391,7 +383,7 @@ type ReportedOperation = Pick<Operation, "sessionId" | "callId" | "tool" | "exec
 
 async function outcomeOf(
   context: GateContext,
-  operation: ReportedOperation,
+  operation: ReportedOperation | Operation,
   report: PermitOutcome,
 ): Promise<Outcome> {
   if (report.outcome === "failed") {
@@ -399,7 +391,9 @@ async function outcomeOf(
   }
   const { output = `Carried out by ${operation.executor}.` } = report;
   const shown = await shortened(context, operation, output);
-  return { status: "success", ...shown, undo: undefined, stateVersion: "" };
+  const { undo, lost } = "fence" in operation ? await undoOfReport(context, operation, report) : {};
+  const text = lost === undefined ? shown.output : `${shown.output}\n${lost}`;
+  return { status: "success", ...shown, output: text, undo, stateVersion: "" };
 }
 
 /** The processor may remove secrets from the output, so when it fails none of the output is shown. */
@@ -455,9 +449,9 @@ export async function reportWithout(
   const live = await operationOf(permitId(id), store);
   if (live !== undefined) {
     const isOwn = live.executor === actor && live.status !== "returned";
-    return isOwn
-      ? reportOutcome(context, live.id, { ...report, by: actor, fence: live.fence })
-      : undefined;
+    if (!isOwn) return undefined;
+    await reportOutcome(context, live.id, { ...report, by: actor, fence: live.fence });
+    return store.decisions.get(id);
   }
   const facts = isOutside ? outsideTerms(decision) : callFacts(context, withProposal(decision));
   const terms = { ...facts, hash: shown?.hash };
@@ -497,10 +491,10 @@ export async function settlePermit(
   { store }: GateContext,
   { id, fence, decisionId }: Operation,
   found: FoundOut & { readonly by: string },
-  closing: Along,
+  answer: Along,
 ): Promise<CallAnswer | undefined> {
   const { by } = found;
-  const common = { fence, from: "unknown", actor: by, along: [closing] } as const;
+  const common = { fence, from: "unknown", actor: by, along: [answer] } as const;
   if (!found.happened && found.otherwise === "repeat") {
     const { settled, operation } = await store.operations.giveBack(id, common);
     return settled ? recorded(operation) : undefined;
@@ -520,9 +514,9 @@ export async function settlePermit(
   const report: PermitOutcome = found.happened
     ? { outcome: "executed", proof: { found_by: by } }
     : { outcome: "failed", reason };
-  const closes = closingMove(decisionId, report, by);
-  // Without the move where the decision was closed by hand meanwhile.
-  for (const moves of [{ closes }, {}]) {
+  const closing = decisionId === "" ? [] : [{ closes: closingMove(decisionId, report, by) }];
+  // Without the move where the decision was closed by hand meanwhile, and where there is none.
+  for (const moves of [...closing, {}]) {
     const { settled, operation } = await store.operations.settle(id, {
       ...common,
       outcome,

@@ -50,7 +50,7 @@ test("the newest comes first, and each operation comes once [S2-101 I-34]", () =
   expect(shapeOf(steps)).toEqual(["c dispatch", "b dispatch", "a dispatch"]);
 });
 
-test("what failed, is taken back, takes back or cannot be taken back is only listed [S2-103 I-35 I-37]", () => {
+test("what failed, is undone, undoes or cannot be undone is only listed [S2-103 I-35 I-37]", () => {
   const steps = planRollback([
     operation("failed", { status: "failed", undo: undefined }),
     operation("before", { status: "rolled_back" }),

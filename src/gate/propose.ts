@@ -17,8 +17,10 @@ import { type By, reviewMove } from "../store/decisions.ts";
 import type { Along } from "../store/engine.ts";
 import type { Showing } from "../store/interactions.ts";
 import { toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { whenLate } from "../util/timers.ts";
 import { isSettled } from "./answers.ts";
+import { countRefusal } from "./breaker.ts";
 import type { GateContext } from "./context.ts";
 import type { GateOptions, OpenCall } from "./options.ts";
 import { reviewTier, storeVerdict } from "./review.ts";
@@ -37,6 +39,10 @@ export interface Proposal extends CallProposal {
   readonly sessionId: string;
   /** The assignee of what it replaces; empty: as the review rules say. */
   readonly assignedTo?: string;
+  /** `review`: when both machine reviews agree it is approved in their name, and no person is asked. */
+  readonly lane?: "review";
+  /** What the policies said about asking a person; lost when another process continues the proposal. */
+  readonly because?: readonly string[];
   /** What it asks for, for retries of the same call; left out for a call with a key of its own. */
   readonly content?: Showing["content"];
   /** What it replaces; written in the transaction that opens its confirmation. */
@@ -55,8 +61,8 @@ export async function propose(context: GateContext, proposal: Proposal): Promise
   const draft = draftOf(proposal.sessionId, proposal, toIso(now));
   const { decision, part } = store.proposals.begin(draft, { actor: agentOf(proposal) });
   const along = proposal.along?.(decision.id);
-  const { content, assignedTo = "" } = proposal;
-  const terms = { along, assignedTo, epoch, ...(content === undefined ? {} : { content }) };
+  const { content, assignedTo = "", because = [], lane } = proposal;
+  const terms = { along, assignedTo, epoch, because, ...definedFields({ content, lane }) };
   const underway = new Underway(context, decision, [part]);
   try {
     return await reviewFrom(context, underway, terms);
@@ -75,9 +81,10 @@ export async function propose(context: GateContext, proposal: Proposal): Promise
 export const BEGUN =
   "The proposal is stored and will be put before people by the next recovery. Do not propose it again; ask for this decision.";
 
-interface ShowingTerms extends Pick<Showing, "content"> {
+interface ShowingTerms extends Pick<Showing, "content">, Pick<Proposal, "lane"> {
   readonly along?: readonly Along[] | undefined;
   readonly assignedTo?: string;
+  readonly because?: readonly string[];
   readonly epoch: string;
 }
 
@@ -180,7 +187,7 @@ export async function reviewOn(context: GateContext, staged: Decision): Promise<
 async function reviewFrom(
   context: GateContext,
   underway: Underway,
-  { along = [], assignedTo = "", content, epoch }: ShowingTerms,
+  { along = [], assignedTo = "", because, content, epoch, lane }: ShowingTerms,
 ): Promise<Proposed> {
   const { id } = underway.decision;
   const { at } = context;
@@ -188,11 +195,18 @@ async function reviewFrom(
     await underway.reviewed("tech", await reviewTier(context, "tech", underway.decision));
   }
   const { state, techVerdict } = underway.decision;
-  if (state !== "pending_ml") return refused(techVerdict.reason);
+  if (state !== "pending_ml") {
+    await countNo(techVerdict.reason);
+    return refused(techVerdict.reason);
+  }
   at("S2b.before");
-  const verdict = await reviewTier(context, "business", underway.decision, "left_to_a_person");
+  const yes = lane === "review" ? "final" : "left_to_a_person";
+  const verdict = await reviewTier(context, "business", underway.decision, yes);
   at("S2b.after");
-  if (!verdict.approved) return refusedBy(verdict);
+  if (!verdict.approved) {
+    await countNo(verdict.reason);
+    return refusedBy(verdict);
+  }
   const { calls } = withProposal(underway.decision).proposal;
   const looks = await looksAt(context, underway.decision.sessionId, calls);
   const review = reviewOf(context, calls, looks.dryRun);
@@ -200,9 +214,19 @@ async function reviewFrom(
   if (!review.possible) return refusedBy({ ...OVERTAKEN, reason: review.problem });
   const terms = { ...review.review, ...(assignedTo === "" ? {} : { assignedTo }) };
   const decision = withProposal(underway.decision);
-  const showing = showingOf(context, decision, terms, verdict, looks, epoch);
+  const by = { actor: agentOf(decision.proposal) };
+  if (lane === "review") {
+    const machine = { ...review.review, requires: MACHINE, assignedTo: MACHINES, lane };
+    const showing = showingOf(context, decision, machine, verdict, looks, epoch, because);
+    const shown = await underway.shown({ ...showing, along }, by);
+    // A process that ends here leaves a question that no person may answer; it expires, and nothing has run.
+    const { id: asked, hash } = shown;
+    const given = { hash, by: verdict.validator, verdict };
+    const interaction = await context.store.interactions.approve(asked, given);
+    return { proposed: true, interaction, preview: showing.preview };
+  }
+  const showing = showingOf(context, decision, terms, verdict, looks, epoch, because);
   try {
-    const by = { actor: agentOf(decision.proposal) };
     const asked = { ...showing, along, ...(content === undefined ? {} : { content }) };
     const interaction = await underway.shown(asked, by);
     return { proposed: true, interaction, preview: showing.preview };
@@ -217,6 +241,12 @@ async function reviewFrom(
     throw error;
   }
 
+  async function countNo(reason: string): Promise<void> {
+    const { sessionId, proposal } = withProposal(underway.decision);
+    const tools = proposal.calls.map(({ tool }) => tool);
+    await countRefusal(context, tools, { reason, sessionId, actor: agentOf(proposal) });
+  }
+
   async function refusedBy(no: Verdict): Promise<Proposed> {
     await underway.reviewed("business", no);
     return refused(no.reason);
@@ -228,11 +258,15 @@ async function reviewFrom(
   }
 }
 
+/** Who says yes in the lane `review`: the validators, and no person. */
+const MACHINES = "(machine reviews)";
+const MACHINE = [{ name: "machine reviews", count: 1 }] as const;
+
 const OVERTAKEN: Verdict = {
   approved: false,
   score: 0,
   severity: "",
-  reason: "The same was asked or decided by somebody else in the meantime.",
+  reason: "The same was asked or decided by another process in the meantime.",
   validator: "port",
   policyVersion: "",
 };
@@ -377,7 +411,7 @@ const LOOK_FOR_ANSWER_MS = 1_000;
 /** Many commits in a row are one reason to look. */
 const AFTER_COMMIT_MS = 20;
 
-/** Keeps no process alive: whoever wants to hear of an answer that takes days runs for days. */
+/** Keeps no process alive: a caller that waits for days must run for days. */
 export function watchOpenCalls({ onPending, onSettled, timers, onCommit }: Watching): OpenCalls {
   const open = new Map<string, { call: OpenCall; look: () => Promise<CallAnswer | undefined> }>();
   let cancel: (() => void) | undefined;

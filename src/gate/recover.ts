@@ -332,7 +332,7 @@ export async function carryOn(
   stored: Decision,
 ): Promise<readonly CallAnswer[] | undefined> {
   const { id, sessionId } = stored;
-  const { interactions, decisions, operations } = context.store;
+  const { interactions, leftBehind, operations } = context.store;
   // What others staged is executed by them.
   if (stored.origin !== "port") return undefined;
   const shown = await interactions.shown(id);
@@ -354,11 +354,10 @@ export async function carryOn(
     await takeBackAll(context, decision, reason);
     return [];
   }
-  const steps = calls.length;
-  if (begun.length < steps) return runFrom(context, decision, begun.length);
+  if (begun.length < calls.length) return runFrom(context, decision, begun.length);
   // The last one was open until a person found out that it had happened.
-  await decisions.markExecuted(id, { steps }, { actor: "recovery" });
-  return [];
+  const finishing = { calls: begun.map((operation) => operation.id), actor: "recovery" };
+  return (await leftBehind.finish(id, finishing)) ? [] : undefined;
 }
 
 /** After a call that failed, or an undo that was begun, the rest is undone; nothing more is executed. */
@@ -370,7 +369,7 @@ function whyTakenBack(
   if (failed !== undefined) return failed.error;
   const isUntouched = undos.every((undo) => undo.state === "free" && undo.number === 1);
   if (isUntouched && begun.every(({ status }) => status === "success")) return undefined;
-  return "It was being taken back when the process that did so went away.";
+  return "It was being undone when the process that did so went away.";
 }
 
 /** How many records of one list a round reads. The next rounds read the others before any record comes again. */

@@ -169,7 +169,7 @@ export interface StagingOptions {
 }
 
 /**
- * Reviews for decisions that another platform executes: staged here, reviewed twice, closed by whoever executes them. It keeps
+ * Reviews for decisions that another platform executes: staged here, reviewed twice, closed by the platform that executes them. It keeps
  * no state, so any number of these, in any number of processes, may work over one store. Outcomes are read by asking.
  */
 export interface Staging
@@ -187,6 +187,11 @@ export interface Staging
   validateBiz(id: DecisionId): Promise<Decision>;
 }
 
+/**
+ * Reviews without execution, for the decisions of another platform. Throws invalid_input when a part is missing.
+ *
+ *     const staging = createStaging({ store: decisions, tech, business, guard: allowAlways });
+ */
 export function createStaging(options: StagingOptions): Staging {
   for (const part of ["store", "tech", "business", "guard"] as const) {
     if (options[part]) continue;
@@ -294,7 +299,7 @@ export async function untilAborted<T>(
 }
 
 /**
- * Construction checks. A missing or impossible part is a mistake of whoever wires the system up, so it is reported when
+ * Construction checks. A missing or impossible part is a mistake in the wiring, so it is reported when
  * the part is made and not at the first review, where it could only show up as a refusal. Throws TypeError.
  */
 export function need(holds: boolean, sentence: string): asserts holds {
@@ -317,7 +322,11 @@ export function isNamedPart(part: unknown, method: string): boolean {
 
 // Guards to choose from.
 
-/** "No dependency rules", written out: the engine has no default guard, so this has to be chosen. */
+/**
+ * "No dependency rules", written out: the engine has no default guard, so this has to be chosen.
+ *
+ *     const gate = createGate({ guard: allowAlways });
+ */
 export const allowAlways: Guard = Object.freeze({ allows: () => true });
 
 /**
@@ -326,10 +335,12 @@ export const allowAlways: Guard = Object.freeze({ allows: () => true });
  *
  * The list is read at each question, so marking a tenant later takes effect at once. Keys are looked up as own
  * properties: a tenant that calls itself "constructor" is not found on the prototype of every list.
+ *
+ *     const gate = createGate({ guard: tenantDenyGuard({ acme: true }) });
  */
 export function tenantDenyGuard(blocked: Readonly<Record<string, boolean>> | undefined): Guard {
   const list: unknown = blocked ?? {};
-  // A Map, a Set or an array has no own keys that match and would silently deny nobody.
+  // A Map, a Set or an array has no own keys that match and would silently deny no tenant.
   need(isObject(list) && isPlain(list), "tenantDenyGuard needs an object of tenants and booleans.");
   for (const [tenant, isBlocked] of Object.entries(list)) {
     need(typeof isBlocked === "boolean", `The block list needs true or false for "${tenant}".`);
@@ -365,6 +376,8 @@ const MOST_UPSTREAMS = 100;
  * "Not yet" is a plain denial and worth asking again. What can never become a yes is thrown with the reason, which the
  * engine treats as a denial too: ids of the wrong type, unknown ids, the decision itself, an upstream that was rejected
  * or has failed.
+ *
+ *     const gate = createGate({ guard: waitsForUpstreamGuard({ read }) });
  */
 export function waitsForUpstreamGuard(options: WaitsForUpstreamOptions): Guard {
   const { read, key = "upstream" } = options;

@@ -66,7 +66,7 @@ function expectComplete(report: RollbackReport): void {
 }
 
 forEachStore("rollback at the same time", (open) => {
-  test("of 32 rollbacks at once each effect is taken back once, in order, and none is left [T9 I-35]", async () => {
+  test("of 32 rollbacks at once each effect is undone once, in order, and none is left [T9 I-35]", async () => {
     const { world, roll } = await sagaIn(await open());
     const reports = await together(32, () => roll());
     expect(world.counts).toEqual(ONCE);
@@ -78,7 +78,7 @@ forEachStore("rollback at the same time", (open) => {
     expect(leftOver(await roll())).toEqual([]);
   });
 
-  test("of 32 that go on around each other each effect is still taken back once [T9]", async () => {
+  test("of 32 that go on around each other each effect is still undone once [T9]", async () => {
     const { world, roll } = await sagaIn(await open());
     const reports = await together(32, () => roll({ whenUnfinished: "go_on" }));
     expect(world.counts).toEqual(ONCE);

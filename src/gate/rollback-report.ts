@@ -96,11 +96,11 @@ function entryOf({
 }
 
 const HEADINGS: Readonly<Record<RollbackOutcome, string>> = {
-  failed: "Could not be taken back",
-  conflicted: "Not taken back, because the target was changed since",
-  unfinished: "Not taken back, because an outcome is not known yet",
-  pending: "Not taken back yet, waiting for approval",
-  irreversible: "Cannot be taken back by a call",
+  failed: "Could not be undone",
+  conflicted: "Not undone, because the target was changed since",
+  unfinished: "Not undone, because an outcome is not known yet",
+  pending: "Not undone yet, waiting for approval",
+  irreversible: "Cannot be undone by a call",
   undone: "Taken back",
   skipped: "Nothing to do",
 };
@@ -108,6 +108,8 @@ const HEADINGS: Readonly<Record<RollbackOutcome, string>> = {
 /**
  * A report as plain text, for people and for the model. The first line says whether the rollback is complete, for readers who
  * stop there; what is left to do comes before what is done.
+ *
+ *     console.log(describeRollback(await session.rollback("person:ada")));
  */
 export function describeRollback(report: RollbackReport): string {
   const sections = ROLLBACK_OUTCOMES.filter((outcome) => report[outcome].length > 0).map(
@@ -124,10 +126,10 @@ function summaryOf(report: RollbackReport): string {
   const done = report.undone.length;
   const open = leftOver(report).length;
   if (open > 0) {
-    return `The rollback is not complete: ${count(done)} taken back, ${open} left. What is left is still in effect, or may be.`;
+    return `The rollback is not complete: ${count(done)} undone, ${open} left. What is left is still in effect, or may be.`;
   }
-  if (done === 0) return "There was nothing to take back; nothing was changed.";
-  return `The rollback is complete: ${count(done)} taken back.`;
+  if (done === 0) return "There was nothing to undo; nothing was changed.";
+  return `The rollback is complete: ${count(done)} undone.`;
 }
 
 function count(number: number): string {

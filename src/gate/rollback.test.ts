@@ -62,7 +62,7 @@ forEachStore("rollback", (open) => {
     expect(world.things.get("elsewhere")?.value).toBe(7);
   });
 
-  test("what cannot be taken back is not dispatched; its guide is shown instead [S2-103 I-36]", async () => {
+  test("what cannot be undone is not dispatched; its guide is shown instead [S2-103 I-36]", async () => {
     const { world, roll, statusOf } = await setUp();
     const manualGuide = "Write to the customer.";
     const final = { ...restoring("mail", null), irreversible: true, manualGuide };
@@ -160,7 +160,7 @@ forEachStore("rollback", (open) => {
     expect(idsOf(await roll())).toMatchObject({ conflicted: ["b"] });
   });
 
-  test("takes back one call, and only of the session that is named [S2-101]", async () => {
+  test("undoes one call, and only of the session that is named [S2-101]", async () => {
     const { world, roll, statusOf } = await setUp();
     for (const id of ["a", "b"]) await world.act(id);
     const scope = { sessionId: "session-1", operationId: "a" };
@@ -203,7 +203,7 @@ forEachStore("rollback", (open) => {
     expect(world.counts).toEqual({ a: 1, "a.2": 1 });
   });
 
-  test("an id of the greatest length can be taken back, once [T9]", async () => {
+  test("an id of the greatest length can be undone, once [T9]", async () => {
     const { world, roll } = await setUp();
     const id = "x".repeat(512);
     await world.act(id);

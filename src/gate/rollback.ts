@@ -3,10 +3,11 @@
 import type { Decision } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { checkName } from "../model/names.ts";
-import type { Operation, OperationId, RecordedUndo } from "../model/operation.ts";
+import type { CallAnswer, Operation, OperationId, RecordedUndo } from "../model/operation.ts";
 import type { OperationStore } from "../store/operations.ts";
 import type { GateContext } from "./context.ts";
 import { type LogScope, listOperations } from "./operation-log.ts";
+import type { Executed } from "./order.ts";
 import {
   describeRollback,
   type RollbackFinding,
@@ -18,6 +19,8 @@ import { takeBack, type UndoDispatch, undoDispatcher } from "./undo.ts";
 /** A whole session, one message of it, or one call. */
 export interface RollbackScope extends LogScope {
   readonly operationId?: OperationId;
+  /** Only these of them; the others are left alone and not reported. */
+  readonly only?: readonly OperationId[];
 }
 
 export interface RollbackOptions {
@@ -78,10 +81,10 @@ function knowsVersion({ action, operation }: PlanStep): boolean {
 /** What a message or a call found may have been left by any call of the session. */
 async function allOf(
   operations: RollbackOptions["operations"],
-  { sessionId, messageId, operationId }: RollbackScope,
+  { sessionId, messageId, operationId, only }: RollbackScope,
   own: readonly Operation[],
 ): Promise<readonly Operation[]> {
-  const isWhole = messageId === undefined && operationId === undefined;
+  const isWhole = messageId === undefined && operationId === undefined && only === undefined;
   return isWhole ? own : operations.listBySession(sessionId, WRITES);
 }
 
@@ -93,12 +96,15 @@ function heldBy({ id, tool }: Operation, { outcome }: RollbackFinding): string {
   );
 }
 
-async function operationsIn(
+export async function operationsIn(
   operations: RollbackOptions["operations"],
   scope: RollbackScope,
 ): Promise<readonly Operation[]> {
-  const { sessionId, messageId, operationId } = scope;
-  if (!Object.hasOwn(scope, "operationId")) return listOperations(operations, scope, WRITES);
+  const { sessionId, messageId, operationId, only } = scope;
+  if (!Object.hasOwn(scope, "operationId")) {
+    const all = await listOperations(operations, scope, WRITES);
+    return only === undefined ? all : chosenOf(all, only);
+  }
   checkName("session id", sessionId);
   checkName("operation id", operationId);
   if (Object.hasOwn(scope, "messageId")) checkName("message id", messageId);
@@ -106,6 +112,13 @@ async function operationsIn(
   const isOfMessage = messageId === undefined || operation.messageId === messageId;
   if (operation.sessionId === sessionId && isOfMessage) return [operation];
   throw new SallyportError("not_found", { id: operationId });
+}
+
+/** Throws not_found for one that is not among them: a selection must not be shorter than its reader thinks. */
+function chosenOf(all: readonly Operation[], only: readonly OperationId[]): readonly Operation[] {
+  const missing = only.find((id) => !all.some((one) => one.id === id));
+  if (missing !== undefined) throw new SallyportError("not_found", { id: missing });
+  return all.filter(({ id }) => only.includes(id));
 }
 
 /**
@@ -133,6 +146,21 @@ export async function takeBackAll(
     actor: "executor",
     unlessBegun: `${id}.${done.length}`,
   });
+}
+
+/** A call whose result a review refused is undone at once; what came of that is part of the answer. */
+export async function undoneIfBlocked(
+  context: GateContext,
+  executed: Executed,
+  answer: CallAnswer,
+): Promise<CallAnswer> {
+  if (executed.status !== "failed" || executed.result.takeBack !== true) return answer;
+  const { operations } = context.store;
+  const { id: operationId, sessionId } = executed.operation;
+  const scope = { sessionId, operationId };
+  const dispatch = undoDispatcher(context, []);
+  const report = await rollback({ operations, scope, dispatch, by: "executor" });
+  return { ...answer, text: `${answer.text}\n${describeRollback(report)}` };
 }
 
 /**
@@ -176,12 +204,12 @@ function stepOf(operation: Operation): PlanStep {
   switch (operation.status) {
     case "failed":
       return operation.undo === undefined
-        ? list(operation, "skipped", "It failed, so there is nothing to take back.")
+        ? list(operation, "skipped", "It failed, so there is nothing to undo.")
         : stepOfSuccess(operation);
     case "rolled_back":
-      return list(operation, "skipped", "It was taken back before.");
+      return list(operation, "skipped", "It was undone before.");
     case "returned":
-      return list(operation, "skipped", "Its permit was given back: it was not carried out.");
+      return list(operation, "skipped", "Its permit was given back: it was not executed.");
     case "started":
       return list(operation, "unfinished", "It is still running, or was cut off while it ran.");
     case "unknown":
@@ -198,14 +226,14 @@ function stepOf(operation: Operation): PlanStep {
 function stepOfSuccess(operation: Operation): PlanStep {
   const { undo, effect } = operation;
   if (undo === undefined && effect === "read") {
-    return list(operation, "skipped", "It only read, so there is nothing to take back.");
+    return list(operation, "skipped", "It only read, so there is nothing to undo.");
   }
   if (undo === undefined) {
     return list(operation, "irreversible", "No way to take it back was recorded.");
   }
   // A record that names no tool cannot be dispatched, whatever it says about itself.
   if (undo.irreversible || undo.tool === "") {
-    return list(operation, "irreversible", "It cannot be taken back by a call.");
+    return list(operation, "irreversible", "It cannot be undone by a call.");
   }
   return { action: "dispatch", operation, undo };
 }

@@ -127,7 +127,7 @@ export async function runFrom(
   const { id, state } = stored;
   const shown = await context.store.interactions.shown(id);
   if (state !== "approved" || shown === undefined) {
-    const hint = "Only what was shown and approved can be carried out.";
+    const hint = "Only what was shown and approved can be executed.";
     throw new SallyportError("illegal_transition", { id, from: state, to: "executed", hint });
   }
   // Before anything of the payload is read.
@@ -238,6 +238,8 @@ async function changedRules(
     const text = `The rules were changed since: they were ${was}, now they are ${is} (version ${policy.version}).`;
     return { refused: false, text };
   }
+  // No person was asked, so what people are required does not matter; `judgedAgain` asks whether one is needed by now.
+  if (preview.lane === "review") return undefined;
   const shown = Array.isArray(preview.dryRun) ? preview.dryRun : [];
   const now = reviewOf(context, decision.proposal.calls, shown);
   if (!now.possible) return { refused: true, text: now.problem };
@@ -328,6 +330,7 @@ async function readyStep(
   const { workingDirectory } = call;
   const again = await judgedAgain(context, decision, call);
   if ("text" in again) return again;
+  if (preview.lane === "review" && again.verdict === "ask") return { text: ASKS_BY_NOW };
   const { places, judgePlace } = again;
   const order: Order = {
     operationId: `${decision.id}.${step}`,
@@ -385,13 +388,20 @@ export async function judgedAgain(
   if (judged.verdict === "deny" || judged.verdict === "failed") return { text: judged.text };
   const { places = judged.places } = call;
   if (canonicalJson(places) !== canonicalJson(judged.places)) return { text: MOVED };
-  return { caller, facts: judged.facts, places, judgePlace: judged.judgePlace };
+  const { verdict, facts, judgePlace } = judged;
+  return { verdict, caller, facts, places, judgePlace };
 }
 
 interface JudgedAgain
-  extends Pick<Extract<Judged, { verdict: "allow" | "ask" }>, "facts" | "places" | "judgePlace"> {
+  extends Pick<
+    Extract<Judged, { verdict: "allow" | "review" | "ask" }>,
+    "verdict" | "facts" | "places" | "judgePlace"
+  > {
   readonly caller: Caller;
 }
+
+const ASKS_BY_NOW =
+  "Not executed: a person has to be asked about this by now, and the machine reviews alone agreed to it. Propose it again.";
 
 const MOVED =
   "Not executed: a path of the call leads to another place than the one that was approved. Propose it again.";

@@ -31,12 +31,21 @@ import { runOrder } from "./attempt.ts";
 import { mayPlantDecoy } from "./attention.ts";
 import type { GateContext } from "./context.ts";
 import {
-  type HookedSession,
   hookedSession,
   type Reached,
   type ReportedPoint,
   saidIn,
+  unhookedSession,
 } from "./hooks.ts";
+import {
+  NOT_EXTERNAL,
+  type PermitAnswer,
+  type PermitTerms,
+  permitAllowed,
+  permitApproved,
+  reportCall,
+  wasGivenBack,
+} from "./host-call.ts";
 import {
   ASK_USER,
   type Asker,
@@ -49,10 +58,13 @@ import { type Caller, type Judged, judgeCall, ruleFor, saidAfter } from "./judge
 import type { ToolOffer } from "./offering.ts";
 import { type CallResult, orchestrate } from "./orchestrate.ts";
 import { watchSession } from "./order.ts";
+import type { PermitOutcome } from "./permit.ts";
 import { BEGUN, type Proposal, pastFirstWrite, propose } from "./propose.ts";
 import { executeNow } from "./recover.ts";
-import { rollback } from "./rollback.ts";
+import { type RollbackScope, rollback, undoneIfBlocked } from "./rollback.ts";
+import { type PlannedUndo, rollbackPlan } from "./rollback-plan.ts";
 import type { RollbackReport } from "./rollback-report.ts";
+import { runDecision } from "./run.ts";
 import {
   callersMetadataProblem,
   callHash,
@@ -72,12 +84,16 @@ export interface Session {
   start(): Promise<void>;
   /** Ends it: the hooks at `session_end` are told, and this object does no more work. */
   end(reason?: string): Promise<void>;
-  /** Asks the hooks at a point that only the one who runs the agent knows of. Honour the answer: nobody else can. */
+  /** Asks the hooks at a point that only the host of the agent knows of. The host must honour the answer. */
   reach(point: ReportedPoint, input: JsonValue): Promise<Reached>;
   /** The tools it is offered, safer ones first; with `deferredTools` those that it has loaded. */
   tools(): Promise<readonly ToolOffer[]>;
   /** One tool call, from judging to the answer. Throws when the store fails, and quota_exceeded when too many wait for people. */
   call(request: NewCall, options?: CallOptions): Promise<CallAnswer>;
+  /** Of an external tool, for a caller that executes it: its permit, where allowed or approved. Throws as `permits.take` does. */
+  permit(request: NewCall, how: PermitTerms): Promise<PermitAnswer>;
+  /** What came of a call whose permit was taken, by its key, request key or operation. Throws as `permits.report` does. */
+  report(key: string, report: { readonly by: string } & PermitOutcome): Promise<CallAnswer>;
   /** Several calls of one message: neighbouring safe ones together, order kept around writes, one result for each. */
   callAll(requests: readonly NewCall[], options?: CallOptions): AsyncIterable<CallResult>;
   /** Several calls as one decision: approved, rejected and executed as a whole. */
@@ -94,7 +110,7 @@ export interface Session {
   /** What reviewers asked back and this agent has not replied to yet. */
   askedBack(): Promise<readonly Interaction[]>;
   reply(id: InteractionId, text: string): Promise<Interaction>;
-  /** The agent no longer wants what it asked for: nobody can approve or answer it any more. Throws not_found. */
+  /** The agent withdraws its question: it can no longer be approved or answered. Throws not_found. */
   withdraw(id: InteractionId, reason: string): Promise<Interaction>;
   /** Delegates a task to a sub-agent, or says why not; a dry run shows what would be delegated. */
   delegate(request: DelegationRequest, how?: { readonly dryRun: boolean }): Promise<Delegated>;
@@ -106,10 +122,9 @@ export interface Session {
    */
   withdrawAll(reason: string, by?: string): Promise<readonly InteractionId[]>;
   /** Undoes what this session did, or one message or one call of it, newest first. */
-  rollback(
-    by: string,
-    part?: { messageId?: string; operationId?: string },
-  ): Promise<RollbackReport>;
+  rollback(by: string, part?: Omit<RollbackScope, "sessionId">): Promise<RollbackReport>;
+  /** What `rollback` would do as things are now, newest first. Changes nothing. */
+  rollbackPlan(part?: Omit<RollbackScope, "sessionId">): Promise<readonly PlannedUndo[]>;
 }
 
 export interface CallOptions {
@@ -118,7 +133,7 @@ export interface CallOptions {
   readonly onProgress?: (callId: string, report: Progress) => void;
 }
 
-type Ready = Extract<Judged, { verdict: "allow" | "ask" }>;
+type Ready = Extract<Judged, { verdict: "allow" | "review" | "ask" }>;
 
 export function openSession(context: GateContext, caller: Caller): Session {
   const { store, observer, at } = context;
@@ -178,6 +193,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
     if (isExternal || (judged.verdict === "ask" && rule === undefined)) {
       return stageReady([judged], [request], siblings);
     }
+    if (judged.verdict === "review") return reviewReady(judged, request);
     const key = keyOf(request);
     const watch = watchSession(context, caller.sessionId, judged.tool);
     const executed = await runOrder(context, {
@@ -209,7 +225,34 @@ export function openSession(context: GateContext, caller: Caller): Session {
     const first = executed.status === "refused" ? await knownCalls([request]) : undefined;
     if (first !== undefined) return first;
     const answer = warned(judged.tool, answerOf(executed));
-    return saidAfter(context, caller, judged.facts, answer);
+    return saidAfter(
+      context,
+      caller,
+      judged.facts,
+      await undoneIfBlocked(context, executed, answer),
+    );
+  }
+
+  async function permit(given: NewCall, how: PermitTerms): Promise<PermitAnswer> {
+    const request = named(given);
+    const known = await knownCalls([request]);
+    const isBack = await wasGivenBack(context, caller.sessionId, keyOf(request));
+    if (known !== undefined && !isBack) return permitApproved(context, known, how);
+    const stopped = await hooked.whyNot();
+    if (stopped !== undefined) return refusedAtStart(stopped);
+    const judged = await judge(request);
+    if (!isReady(judged)) return judged;
+    if (judged.tool.execution !== "external") return NOT_EXTERNAL;
+    const rule =
+      judged.verdict === "ask" && !judged.needsPerson
+        ? await ruleFor(context, judged.tool, judged.facts, caller)
+        : undefined;
+    if (judged.verdict === "allow" || rule !== undefined) {
+      const terms = { ...how, ...definedFields({ rule }) };
+      return permitAllowed(context, judged, request, caller, terms);
+    }
+    const answer = told([request], await stageReady([judged], [request]));
+    return permitApproved(context, answer, how);
   }
 
   /** The results of the same calls when they were asked for before, also by a process that is gone. */
@@ -308,7 +351,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
       oddName(request) ?? callersMetadataProblem({ ...caller.metadata, ...request.metadata });
     if (odd !== undefined) return { answer: "failed", text: odd };
     const judged = await judgeCall(context, request, caller);
-    if (judged.verdict !== "failed") context.countAnswer(request.tool, judged);
+    if (judged.verdict !== "failed") context.countAnswer({ tool: request.tool, agent }, judged);
     if (judged.verdict !== "deny" && judged.verdict !== "failed") return judged;
     const findings = judged.verdict === "deny" ? judged.findings : [];
     await store.refusals.record({
@@ -334,14 +377,24 @@ export function openSession(context: GateContext, caller: Caller): Session {
     }
   }
 
-  async function stageReady(
-    calls: readonly Ready[],
-    requests: readonly CallRequest[],
-    siblings?: Set<string>,
-  ): Promise<CallAnswer> {
-    const kinds = new Set(calls.map(({ tool }) => tool.execution));
-    if (kinds.size > 1) return { answer: "failed", text: MIXED };
-    const proposal: Proposal = {
+  /** The lane `review`: a decision that both machine reviews have agreed to is executed without a person. */
+  async function reviewReady(call: Ready, request: CallRequest): Promise<CallAnswer> {
+    const proposal = { ...proposalOf([call], [request]), lane: "review" } as const;
+    const proposed = await propose(context, proposal).catch(standingDecision);
+    if (typeof proposed === "string") {
+      return (await knownCalls([request])) ?? resultOfDecision(proposed, 0, store);
+    }
+    if (!proposed.proposed) {
+      tellRefused([request], "denied");
+      return rejection(proposed.reason);
+    }
+    const { id, hash } = proposed.interaction;
+    const [answer] = await pastFirstWrite(id, BEGUN, () => runDecision(context, id, hash));
+    return answer ?? resultOfDecision(id, 0, store);
+  }
+
+  function proposalOf(calls: readonly Ready[], requests: readonly CallRequest[]): Proposal {
+    return {
       calls: calls.map(({ tool, definition, input, places }, index) => ({
         tool: tool.name,
         definition,
@@ -361,10 +414,21 @@ export function openSession(context: GateContext, caller: Caller): Session {
       ...(caller.claim === undefined ? {} : { claim: caller.claim }),
       messageId: requests[0]?.messageId ?? "",
       facts: {},
+      because: calls.flatMap(({ decision }) => decision.findings.map(({ message }) => message)),
       editors: [],
       ...metadataOfCalls(caller, requests),
       ...deliverablesOf(calls),
     };
+  }
+
+  async function stageReady(
+    calls: readonly Ready[],
+    requests: readonly CallRequest[],
+    siblings?: Set<string>,
+  ): Promise<CallAnswer> {
+    const kinds = new Set(calls.map(({ tool }) => tool.execution));
+    if (kinds.size > 1) return { answer: "failed", text: MIXED };
+    const proposal = proposalOf(calls, requests);
     const isOwn = requests.some(({ key }) => key !== undefined);
     const hash = contentHash(caller.sessionId, proposal);
     const earlier = isOwn ? undefined : await sameCall(proposal, hash, siblings);
@@ -399,6 +463,8 @@ export function openSession(context: GateContext, caller: Caller): Session {
     end: (reason = "") => hooked.end(reason),
     reach: (point, input) => hooked.reach(point, input),
     call: (request, options) => call(request, options),
+    permit,
+    report: (key, report) => reportCall(context, caller.sessionId, key, report),
     callAll(requests, options = {}) {
       const siblings = new Set<string>();
       return orchestrate(requests.map(named), {
@@ -475,25 +541,9 @@ export function openSession(context: GateContext, caller: Caller): Session {
         dispatch: undoDispatcher(context, caller.chain),
         by,
       }),
+    rollbackPlan: (part = {}) => rollbackPlan(context, { sessionId: caller.sessionId, ...part }),
   };
 }
-
-/** Without hooks only an end counts. */
-function unhookedSession(id: string): HookedSession {
-  let isOver = false;
-  return {
-    async whyNot() {
-      if (isOver) throw new SallyportError("illegal_transition", { id, hint: OVER });
-      return undefined;
-    },
-    reach: async () => ({ answer: "allow" }),
-    async end() {
-      isOver = true;
-    },
-  };
-}
-
-const OVER = "The session has ended. Open it again to go on with it.";
 
 /** A session's facts, over which those of its calls go. */
 function metadataOfCalls(

@@ -11,13 +11,14 @@ import {
   type Verdict,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
-import type { Interaction, PendingTool, Preview } from "../model/interaction.ts";
+import type { Interaction, Preview } from "../model/interaction.ts";
 import { type Instant, parseJson } from "../model/names.ts";
 import { DELIVERABLE_KEY, type Deliverable } from "../policy/reverse-thinking.ts";
 import { type Review, type ReviewAnswer, reviewFor } from "../policy/review-rules.ts";
 import type { CallKey } from "../store/decisions.ts";
 import type { Showing, Shown } from "../store/interactions.ts";
 import type { ClaimRef } from "../store/tasks.ts";
+import { presentedBy } from "../tools/presented.ts";
 import {
   type DefinitionChange,
   definitionDifference,
@@ -37,11 +38,13 @@ import {
 import { previewCall, type ResolvedResource, resolveResources } from "../tools/tool-call.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso, toIso } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
 import { TimeoutError } from "../util/timers.ts";
 import type { GateContext } from "./context.ts";
+import { askedBecause, pendingTool, textOf } from "./inbox.ts";
 
 /**
  * One call of a staged decision: which tool in which definition, with which input. The folder is part of it, because a
@@ -67,11 +70,11 @@ export function plannedPlaces(places: readonly string[]): Pick<PlannedCall, "pla
   return places.length === 0 ? {} : { places };
 }
 
-/** Who asked for a decision and under which terms. Written by the gate when it stages one, and by nobody else. */
+/** Who asked for a decision and under which terms. Written only by the gate, when it stages one. */
 export interface Requested {
   /** The agent, then each agent that delegated to it. */
   readonly chain: readonly string[];
-  /** On whose behalf; empty when nobody was named. */
+  /** The person on whose behalf; empty when none was named. */
   readonly owner: string;
   readonly messageId: string;
   readonly keys: readonly Pick<CallKey, "key" | "step">[];
@@ -115,7 +118,7 @@ export function agentOf({ chain }: Pick<Requested, "chain">): string {
   return chain[0] ?? "agent";
 }
 
-/** Everyone who asked for it: the chain, the owner, and whoever changed it since. None of them may decide about it. */
+/** Everyone who asked for it: the chain, the owner, and the people who edited it since. None of them may decide about it. */
 export function askersOf({ chain, owner, editors }: Requested): readonly string[] {
   return [...chain, ...(owner === "" ? [] : [owner]), ...editors];
 }
@@ -148,10 +151,11 @@ export function encodeProposal(proposal: CallProposal): Diff {
     ...proposal.metadata,
     requester: agentOf(proposal),
     chain,
-    owner,
-    messageId,
-    keys,
-    facts,
+    // What is absent reads as empty: it would be stored with every version of the row.
+    ...(owner === "" ? {} : { owner }),
+    ...(messageId === "" ? {} : { messageId }),
+    ...(keys.length === 0 ? {} : { keys }),
+    ...(Object.keys(facts).length === 0 ? {} : { facts }),
     ...(editors.length === 0 ? {} : { editors }),
     ...(claim === undefined ? {} : { claim: { ...claim } }),
     ...(deliverables === undefined
@@ -211,7 +215,7 @@ function ownMetadata({ origin, metadata }: Staged): Metadata {
   return origin === "port" ? metadata : {};
 }
 
-/** What cannot be read is a claim that nobody holds. */
+/** An unreadable claim counts as one without a holder. */
 function claimIn({ id, fence }: Partial<ClaimRef>): ClaimRef {
   return { id: String(id), fence: Number(fence ?? -1) };
 }
@@ -258,7 +262,10 @@ export async function targetsOf(
 function previewOf(
   { store, registry }: GateContext,
   decision: CallDecision,
-  facts: Pick<Preview, "policyHash" | "expiresAt" | "nonce" | "epoch" | "requires" | "machine">,
+  facts: Pick<
+    Preview,
+    "policyHash" | "expiresAt" | "nonce" | "epoch" | "requires" | "machine" | "lane"
+  >,
   { dryRun, stateVersion }: Looks,
 ): Preview {
   const { proposal } = decision;
@@ -325,10 +332,11 @@ export function reviewOf(
 export function showingOf(
   context: GateContext,
   decision: CallDecision,
-  { requires, deadlineMs, assignedTo, escalation }: Review,
+  { requires, deadlineMs, assignedTo, escalation, lane }: Review & Pick<Preview, "lane">,
   machine: Verdict,
   looks: Looks,
   epoch: string,
+  because: readonly string[] = [],
 ): Showing {
   const { sessionId, proposal } = decision;
   const { calls } = proposal;
@@ -340,6 +348,7 @@ export function showingOf(
     nonce: context.newNonce(),
     epoch,
     machine: verdictFacts(machine),
+    ...(lane === undefined ? {} : { lane }),
   };
   const preview = previewOf(context, decision, facts, looks);
   return {
@@ -356,7 +365,16 @@ export function showingOf(
       ...(assignedTo === undefined ? {} : { assignedTo }),
       ...(escalation === undefined ? {} : { escalation }),
       // The decision's business verdict is the person's; the machine's verdict is kept with the interaction.
-      metadata: { ...proposal.facts, machine: verdictFacts(machine) },
+      metadata: {
+        ...proposal.facts,
+        machine: verdictFacts(machine),
+        askedBecause: askedBecause({
+          tools: calls.flatMap(({ tool }) => context.registry.get(tool) ?? []),
+          classes: classesOf(calls, context.registry, looks.dryRun),
+          isBlind: looks.dryRun.some(isUnavailable),
+          because,
+        }),
+      },
     },
   };
 }
@@ -377,32 +395,6 @@ export function callHash(tool: string, input: JsonValue): string {
 function verdictFacts(verdict: Verdict): JsonObject {
   const { approved, score, severity, reason, validator, policyVersion } = verdict;
   return { approved, score, severity, reason: reason.toWellFormed(), validator, policyVersion };
-}
-
-/** Written without the model: what is asked is what would run. */
-export function textOf(agent: string, calls: readonly PlannedCall[]): string {
-  const names = calls.map(({ tool }) => tool);
-  if (calls.length === 1) return `${agent} asks to run ${names[0]}.`;
-  return `${agent} asks to run ${calls.length} calls as a whole: ${names.join(", ")}.`;
-}
-
-export function pendingTool(calls: readonly PlannedCall[], { dryRun }: Preview): PendingTool {
-  const [first] = calls;
-  const single = calls.length === 1 && first !== undefined;
-  const looks = Array.isArray(dryRun) ? dryRun : [dryRun];
-  return {
-    tool_name: single ? first.tool : "bundle",
-    args_json: canonicalJson(
-      single ? first.input : calls.map(({ tool, input }) => ({ tool, input })),
-    ),
-    summary: looks.map(inWords).join("\n"),
-  };
-}
-
-/** The summary of a dry run, or all of it when it has none. */
-function inWords(look: JsonValue): string {
-  const said = typeof look === "object" && look !== null && !Array.isArray(look) ? look : {};
-  return typeof said["summary"] === "string" ? said["summary"].toWellFormed() : canonicalJson(look);
 }
 
 /**
@@ -499,15 +491,14 @@ async function look(
     const problems = parsed.issues.map(({ message }) => message).join("; ");
     return { dryRun: { unavailable: `the input does not fit: ${problems}` }, stateVersion: "" };
   }
+  const presented = tool.present === undefined ? undefined : presentedBy(tool, parsed.value);
   const facts = { sessionId, callId, input, workingDirectory, places };
   try {
     return await whileLooking(context, facts, async (call) => {
       const dryRun = await previewCall(tool, call);
       const stateVersion = (await tool.stateVersion?.(call)) ?? "";
-      return {
-        dryRun: dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun },
-        stateVersion,
-      };
+      const seen = dryRun === undefined ? { unavailable: "no dry run" } : { ...dryRun };
+      return { dryRun: { ...seen, ...definedFields({ presented }) }, stateVersion };
     });
   } catch (error) {
     // Shown as such: the reviewer sees that the dry run failed, and one that works later is a difference.

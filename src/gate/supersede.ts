@@ -3,10 +3,10 @@
 
 import type { DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
-import { INTERACTIONS, type Interaction } from "../model/interaction.ts";
+import type { Interaction } from "../model/interaction.ts";
 import type { CallAnswer } from "../model/operation.ts";
 import { failedMove, reviewMove } from "../store/decisions.ts";
-import { type Along, NOW } from "../store/engine.ts";
+import { asSeen, BEFORE_DEADLINE, pointToSuccessor } from "../store/interaction-steps.ts";
 import { closingStep } from "../store/interactions.ts";
 import { notBegun } from "../store/operations.ts";
 import { definitionHash } from "../tools/registry.ts";
@@ -69,7 +69,7 @@ export async function editCalls(
   const askers = [...askersOf(proposal), ...editors];
   if (review.possible && !canBeMet(review.review.requires, askers, context.people)) {
     const text =
-      "Not changed: whoever changes a call cannot approve it, and nobody else could approve this one. Say no with a reason, or hand it to somebody who does not have to approve it.";
+      "Not changed: the person who edits a call cannot approve it, and no other person could approve this one. Reject it with a reason, or reassign it to a person who does not have to approve it.";
     return { edited: false, text };
   }
   const proposed = await propose(context, {
@@ -89,7 +89,8 @@ export async function editCalls(
 }
 
 /** Closes the old confirmation with a pointer to the new one, and rejects its decision; both only if no answer was first. */
-function replaced({ id, decisionId, assignedTo }: Interaction, successor: DecisionId, edit: Edit) {
+function replaced(question: Interaction, successor: DecisionId, edit: Edit) {
+  const { id, decisionId } = question;
   const { by, hash } = edit;
   const reason = edit.reason || `${by} changed the input; see decision ${successor}.`;
   const how = { outcome: "superseded", by, reason, supersededBy: successor } as const;
@@ -102,8 +103,7 @@ function replaced({ id, decisionId, assignedTo }: Interaction, successor: Decisi
     policyVersion: "",
   } as const;
   return [
-    // Not if it was reassigned meanwhile.
-    closingStep(id, how, { hash, due_at: { atLeast: NOW }, assigned_to: assignedTo }),
+    closingStep(id, how, { ...asSeen(question, hash), ...BEFORE_DEADLINE }),
     reviewMove("business", decisionId, verdict),
   ];
 }
@@ -141,7 +141,7 @@ export async function goBack(
     facts: { cameBackFrom: id, difference },
     along: (successor) => [
       failedMove(id, `${reason} It went back to review as decision ${successor}.`, "executor"),
-      pointer(id, successor),
+      pointToSuccessor(id, successor),
       { step: notBegun(`${id}.0`) },
     ],
   }).catch(begunMeanwhile);
@@ -191,17 +191,4 @@ async function giveUp(
 
 function begunMeanwhile(error: unknown): undefined {
   if (!isSallyportError(error, "concurrent_modification")) throw error;
-}
-
-/** A caller that asks for the old decision gets the result of the new one. */
-function pointer(id: string, successor: string): Along {
-  return {
-    step: {
-      op: "update",
-      table: INTERACTIONS,
-      id,
-      where: { superseded_by: "" },
-      set: { superseded_by: successor, version: { plus: 1 }, updated_at: NOW },
-    },
-  };
 }

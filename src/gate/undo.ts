@@ -108,7 +108,7 @@ function findingOf(answer: Exclude<UndoAnswer, { answer: "used_up" }>): Rollback
   const text = oneLine(answer.text);
   switch (answer.answer) {
     case "done":
-      return { outcome: "undone", reason: `It was taken back: ${text}` };
+      return { outcome: "undone", reason: `It was undone: ${text}` };
     case "failed":
       return { outcome: "failed", reason: `Taking it back failed: ${text}` };
     case "denied":
@@ -135,14 +135,14 @@ function findingOfOther({ id: undoOperationId, status, error }: Operation): Roll
   switch (status) {
     case "success":
     case "rolled_back":
-      return { outcome: "skipped", reason: "It was taken back before.", undoOperationId };
+      return { outcome: "skipped", reason: "It was undone before.", undoOperationId };
     case "failed": {
       const reason = `Taking it back failed in another rollback: ${oneLine(error)}`;
       return { outcome: "failed", reason, undoOperationId };
     }
     case "returned":
     case "started": {
-      const reason = "It is being taken back now, or that was cut off and is left to recovery.";
+      const reason = "It is being undone now, or that was cut off and is left to recovery.";
       return { outcome: "unfinished", reason, undoOperationId };
     }
     case "unknown": {
@@ -166,7 +166,7 @@ async function afterThrow(
   try {
     const found = await lookUp(operations, undoOperationId);
     if (found?.undoOf === id && found.status === "success") {
-      const reason = `It was taken back, but the answer got lost: ${text}`;
+      const reason = `It was undone, but the answer got lost: ${text}`;
       return { outcome: "undone", reason, undoOperationId };
     }
     if (found?.undoOf === id) return findingOfOther(found);

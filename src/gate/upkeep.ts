@@ -38,6 +38,8 @@ export interface UpkeepOptions {
  * Periodically: continues what processes left behind, closes interactions that were not answered in time, escalates those that
  * wait too long, ends delegations whose time is over, and continues runs. Each of these has rounds of its own, so that a target that hangs
  * delays no deadline. Any number of processes may run it concurrently, and none is needed for safety.
+ *
+ *     const upkeep = startUpkeep({ gate, everyMs: 1_000, onError: console.error });
  */
 export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
   const { gate, onRound, resume } = options;

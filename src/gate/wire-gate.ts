@@ -18,6 +18,7 @@ import { createIds, type Ids } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
 import { reviewersOf } from "./attention.ts";
+import { breakersOf, withBreakers } from "./breaker.ts";
 import type { GateContext } from "./context.ts";
 import type { Gate } from "./create-gate.ts";
 import { inboxOf } from "./decide.ts";
@@ -25,7 +26,7 @@ import { delegatingOf } from "./delegating.ts";
 import { type HookProblem, hooksOf, notifying } from "./hooks.ts";
 import { resolvedPaths, sessionFoldersOf } from "./judge.ts";
 import { type Offering, offeringOf } from "./offering.ts";
-import { counterfactualsOf } from "./operation-log.ts";
+import { counterfactualsOf, outputOf } from "./operation-log.ts";
 import type { GateOptions } from "./options.ts";
 import { permitsOf, reportWithout } from "./permit.ts";
 import { openQuota, watchOpenCalls } from "./propose.ts";
@@ -38,7 +39,15 @@ import { standingRulesOf } from "./standing-rules.ts";
 export interface GateParts
   extends Pick<
     GateContext,
-    "registry" | "observer" | "policy" | "validators" | "guard" | "approvalMs" | "clock" | "random"
+    | "registry"
+    | "observer"
+    | "policy"
+    | "validators"
+    | "guard"
+    | "approvalMs"
+    | "breaker"
+    | "clock"
+    | "random"
   > {
   readonly tenant: string;
   readonly limits: Pick<
@@ -62,7 +71,9 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
   const { store: opened = defaultStore(folder) } = options;
   const { timers = systemTimers, onResumeProblem = () => {} } = options;
   const bare = opened.tenant(tenant);
-  const observed: TenantStore = { ...bare, operations: observer.around(bare.operations) };
+  const { breaker } = parts;
+  const seen: TenantStore = { ...bare, operations: observer.around(bare.operations) };
+  const observed = withBreakers(seen, breaker);
   const { hooks: given = [] } = options;
   const hooks = given.length === 0 ? [] : hooksOf(given);
   let offering: Offering | undefined;
@@ -114,10 +125,10 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
       timers,
       onCommit: (listener) => opened.onCommit(listener),
     }),
-    countAnswer(tool, judged) {
+    countAnswer(call, judged) {
       const findings = judged.verdict === "deny" ? judged.findings : [];
       const answer = { answer: judged.verdict, findings };
-      denials = countAnswer(denials, { tool, answer, now: clock.now() });
+      denials = countAnswer(denials, { ...call, answer, now: clock.now() });
     },
     get delegations() {
       return delegations;
@@ -154,6 +165,14 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
       async resume(reason, by) {
         await store.killSwitch.resume(reason, by);
         // Not awaited: the operator is answered immediately. The next recovery finds what fails here.
+        carryOnHeld(context).catch(onResumeProblem);
+      },
+    },
+    calls: store.calls,
+    pauses: {
+      ...store.pauses,
+      async resume(scope, reason, by) {
+        await store.pauses.resume(scope, reason, by);
         carryOnHeld(context).catch(onResumeProblem);
       },
     },
@@ -198,10 +217,12 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
       }),
     }),
     reviewers: reviewersOf(store.reviewers),
+    breakers: breakersOf(store, options.people),
     standingRules: standingRulesOf(context),
     denials: () => denialSnapshot(denials),
     offered: async ({ sessionId = "", all = false } = {}) =>
       all ? context.offering.all() : context.offering.offered(sessionId),
+    outputOf: (id, range = {}) => outputOf(context, id, range),
     counterfactuals: (after = 0) => counterfactualsOf(store.audit, after),
     recover: () => recover(context, places),
     executeAwaiting: () => executeAwaiting(context, places),

@@ -72,7 +72,7 @@ async function guarded(
 }
 
 /** Authenticates, and assigns the connection to the sender. */
-async function identified(context: HttpContext, services: Services): Promise<Signed> {
+export async function identified(context: HttpContext, services: Services): Promise<Signed> {
   const { incoming } = context.env;
   const knock = services.door.knock(incoming);
   const signed = await services.authenticator.identify(incoming).catch((error: unknown) => {
@@ -226,7 +226,7 @@ function checkPerson(route: string, rule: AccessRule, { token }: Signed): void {
  * Concurrent requests of agents are limited; people and the kill switch never wait behind them. A flood
  * of one agent or one tenant is refused before it affects others.
  */
-function enter(
+export function enter(
   lane: RequestLane,
   { tenant, subject }: Signed["token"],
   { metrics, limits, turnstiles }: Services,
@@ -270,6 +270,45 @@ function send(context: HttpContext, { status, body }: StoredAnswer): Response {
     "Content-Type": status < 400 ? "application/json" : "application/problem+json",
     "Cache-Control": "no-store",
   });
+}
+
+/** An answer of several lines of JSON, each sent as soon as it is known. */
+interface AnswerLines {
+  send(line: Readonly<Record<string, unknown>>): void;
+  /** The last line: the error, as another route would answer it. */
+  fail(error: unknown): void;
+  end(): void;
+}
+
+export function openLines(context: HttpContext, { services, gone }: Call): AnswerLines {
+  const out = context.env.outgoing;
+  // The connection is not reused, so its end is the end of the answer.
+  out.useChunkedEncodingByDefault = false;
+  out.writeHead(200, {
+    ...Object.fromEntries(context.res.headers),
+    "Content-Type": "application/jsonl",
+    "Cache-Control": "no-store",
+    Connection: "close",
+    "X-Accel-Buffering": "no",
+  });
+  out.flushHeaders();
+  const write = (line: string) => {
+    // Reports that a slow reader leaves unread are dropped; the answer is not.
+    if (!gone.aborted) out.write(`${line}\n`);
+  };
+  return {
+    send(line) {
+      const isAnswer = "answer" in line;
+      if (isAnswer || out.writableLength <= services.limits.listenerBytes) {
+        write(JSON.stringify(line));
+      }
+    },
+    fail(error) {
+      if (isBug(error)) services.report(error);
+      write(`{"error":${errorAnswer(error).body}}`);
+    },
+    end: () => void out.end(),
+  };
 }
 
 /** What is sent for an error: RFC 9457, with the error code. Foreign errors are hidden: they may quote anything. */
@@ -380,6 +419,15 @@ async function readBody(
     throw invalid("body", "Send one JSON object.");
   }
   return value;
+}
+
+/** The body as it was sent, for a signature over its bytes. */
+export function readRaw(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  timers: Timers,
+): Promise<Buffer> {
+  return readBytes(request, limits, timers);
 }
 
 /** The body of a form, as text. */

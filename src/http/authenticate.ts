@@ -5,7 +5,7 @@ import type { Store } from "../store/store.ts";
 import { type Clock, fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { Random } from "../util/random.ts";
-import { type Rate, Turnstile } from "./connections.ts";
+import { type CallerAddress, type Rate, Turnstile } from "./connections.ts";
 import type { Call, Services } from "./route.ts";
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
@@ -246,6 +246,7 @@ export interface DoorOptions {
   readonly cookie: string;
   /** Never steps back. */
   readonly stopwatch: Clock;
+  readonly addressOf: CallerAddress;
 }
 
 /** For how long a refused credential is not looked up again. */
@@ -287,7 +288,7 @@ export class Door {
     return this.#knock(link, ["link", code], request);
   }
 
-  #knock(shown: string, rest: readonly unknown[], { socket }: IncomingMessage): Knock {
+  #knock(shown: string, rest: readonly unknown[], request: IncomingMessage): Knock {
     const credential = sha256Hex(shown);
     const whole = sha256Hex(JSON.stringify([shown, ...rest]));
     const until = this.#refused.get(whole);
@@ -295,7 +296,7 @@ export class Door {
       throw new SallyportError("unauthenticated", { hint: JUST_REFUSED });
     }
     const isKnown = this.#known.has(credential);
-    const address = socket.remoteAddress ?? "";
+    const address = this.#options.addressOf(request);
     if (!isKnown) slowDown(this.#strangers.pass(address));
     return {
       known: () => {
@@ -364,24 +365,6 @@ export function createOriginCheck(origins: readonly string[]) {
       }
     },
   };
-}
-
-/** The origins of a server on this loopback port. */
-export function loopbackOrigins(port: number): readonly string[] {
-  return ["127.0.0.1", "localhost", "[::1]"].map(
-    (name) => new URL(`http://${name}:${port}`).origin,
-  );
-}
-
-/** Why an origin cannot be served; undefined if it can. */
-export function originProblem(origin: string): string | undefined {
-  const url = URL.parse(origin);
-  if (url === null || url.origin !== origin) {
-    return `"${origin}" is not an origin; write it like https://gate.example.com, without a path.`;
-  }
-  const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(url.hostname);
-  if (url.protocol === "https:" || (url.protocol === "http:" && isLocal)) return undefined;
-  return `"${origin}" would send tokens and cookies in the clear; put TLS in front and use https.`;
 }
 
 /** Browsers omit the default port; other programs may send it. */

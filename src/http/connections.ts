@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
-import type { Socket } from "node:net";
+import type { IncomingMessage } from "node:http";
+import { isIP, isIPv4, isIPv6, type Socket } from "node:net";
 import type { Gate } from "../gate/create-gate.ts";
 import { type OpenQuota, openQuota } from "../gate/propose.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Identity, Role } from "../model/identity.ts";
 import type { Clock } from "../util/clock.ts";
+import { proxyList } from "./exposure.ts";
 
 export interface ConnectionLimits {
   /** All together. */
@@ -117,6 +119,35 @@ export interface Rate {
 const SWEEP_EVERY = 10_000;
 
 /** Rate limit per sender: a sender above its rate gets the time to wait; others are not affected. */
+/** The calls that run in this server, so that somebody else than their sender can abort them. */
+export class RunningCalls {
+  readonly #running = new Map<string, Set<AbortController>>();
+
+  /** One signal for all of these; call `end` when they are over. */
+  begin(keys: readonly string[]): { readonly signal: AbortSignal; end(): void } {
+    const stop = new AbortController();
+    for (const key of keys) {
+      const known = this.#running.get(key) ?? new Set();
+      this.#running.set(key, known.add(stop));
+    }
+    const end = () => {
+      for (const key of keys) {
+        const known = this.#running.get(key);
+        known?.delete(stop);
+        if (known?.size === 0) this.#running.delete(key);
+      }
+    };
+    return { signal: stop.signal, end };
+  }
+
+  /** False when there is none. */
+  cancel(key: string, reason: string): boolean {
+    const found = [...(this.#running.get(key) ?? [])];
+    for (const stop of found) stop.abort(new Error(reason));
+    return found.length > 0;
+  }
+}
+
 export class Turnstile {
   /** The cost of one request and the allowed burst, in milliseconds. */
   readonly #costMs: number;
@@ -265,4 +296,35 @@ function openFileLimit(): number | undefined {
   const limits = readFileSync("/proc/self/limits", "utf8");
   const found = /^Max open files +(\d+)/m.exec(limits)?.[1];
   return found === undefined ? undefined : Number(found);
+}
+
+/** Whose request it is, as an address. */
+export type CallerAddress = (request: IncomingMessage) => string;
+
+/**
+ * The address of the caller: that of the connection, unless a trusted proxy made it. Then it is the last address in
+ * `X-Forwarded-For` that is not itself a trusted proxy: what stands before it was written by the caller.
+ */
+export function callerAddress(trusted: readonly string[]): CallerAddress {
+  const list = proxyList(trusted);
+  const isTrusted = (address: string) =>
+    isIP(address) !== 0 && list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  return ({ socket, headers }) => {
+    let address = plainAddress(socket.remoteAddress ?? "");
+    if (trusted.length === 0) return address;
+    const header = headers["x-forwarded-for"];
+    const hops = (typeof header === "string" ? header : "").split(",").map((hop) => hop.trim());
+    while (isTrusted(address) && hops.length > 0) {
+      const before = plainAddress(hops.pop() ?? "");
+      // A proxy that appends something else than an address says nothing about its caller.
+      if (isIP(before) === 0) break;
+      address = before;
+    }
+    return address;
+  };
+}
+
+/** An IPv4 address on a socket for both families has a prefix. */
+function plainAddress(address: string): string {
+  return address.startsWith("::ffff:") && isIPv4(address.slice(7)) ? address.slice(7) : address;
 }

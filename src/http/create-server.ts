@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createServer as createNodeServer, type Server as NodeServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
@@ -13,24 +14,30 @@ import { type Clock, stopwatch, systemClock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { systemTimers, type Timers } from "../util/timers.ts";
 import { handlerOf, problem } from "./answer.ts";
+import { createAuthenticator, createOriginCheck, Door } from "./authenticate.ts";
 import {
-  createAuthenticator,
-  createOriginCheck,
-  Door,
-  loopbackOrigins,
-  originProblem,
-} from "./authenticate.ts";
-import { Connections, Streams, Turnstile, taskQuotas, withinOpenFiles } from "./connections.ts";
+  Connections,
+  callerAddress,
+  RunningCalls,
+  Streams,
+  Turnstile,
+  taskQuotas,
+  withinOpenFiles,
+} from "./connections.ts";
+import { checkExposure, type ExposureOptions, localOrigins } from "./exposure.ts";
 import { createFeeds } from "./feeds.ts";
+import { type McpMount, mountMcp } from "./mcp.ts";
 import { createMetrics } from "./metrics.ts";
 import { PATHS, pathOf, type RouteName } from "./paths.ts";
 import {
   createSessionBook,
   type HttpContext,
   type HttpLimits,
+  type ServedChannels,
   type Services,
   type SignInTerms,
 } from "./route.ts";
+import type { ServedFlow } from "./routes/conversations.ts";
 import { openApiDocument, ROUTES } from "./routes.ts";
 import {
   contentSecurityPolicy,
@@ -43,23 +50,22 @@ import {
   signInWithOidc,
 } from "./sign-in.ts";
 
-export interface ServerOptions {
+export interface ServerOptions extends ExposureOptions {
   /** The store of the gates: tokens and idempotency keys are kept in it too. */
   readonly store: Store;
   /** One gate for each tenant. */
   readonly gates: Readonly<Record<string, Gate>>;
+  /** An agent that holds conversations with people and programs, one for each tenant that has one. */
+  readonly flows?: Readonly<Record<string, ServedFlow>>;
   /** 0 for a free one. */
   readonly listenPort?: number;
-  /** 127.0.0.1 unless `remote` is given. */
-  readonly host?: string;
-  /**
-   * For access from other machines: the addresses (https, with TLS in front), and how people and programs
-   * authenticate. Neither has a default.
-   */
-  readonly remote?: { readonly origins: readonly string[]; readonly auth: "tokens" | "oidc" };
   readonly oidc?: OidcOptions;
+  /** Channels of notifications whose receivers may answer here. */
+  readonly notify?: ServedChannels;
   /** A folder with the built web console. */
   readonly console?: string;
+  /** The MCP gateway of each tenant that has one, under /mcp. */
+  readonly mcp?: Readonly<Record<string, McpMount>>;
   readonly signIn?: Partial<Omit<SignInTerms, "cookie">>;
   readonly limits?: Partial<HttpLimits>;
   readonly audit?: Pick<VerifyOptions, "anchors" | "publicKeys">;
@@ -71,8 +77,12 @@ export interface ServerOptions {
 }
 
 export interface Server extends AsyncDisposable {
-  /** Its address, like http://127.0.0.1:4100. */
+  /** Its address for people, like http://127.0.0.1:4100. */
   readonly url: string;
+  /** Its address for programs on the same machine. */
+  readonly localUrl: string;
+  /** New connections get this certificate; those that are open keep theirs. Throws TypeError for a server without TLS. */
+  replaceCertificate(tls: NonNullable<ServerOptions["tls"]>): void;
   /** A link that signs one person in, once, within a few minutes. */
   signInLink(person: Partial<Identity> & { readonly subject: string }): Promise<string>;
   /** A token for a program. Its secret is not stored. */
@@ -102,10 +112,12 @@ const SIGN_IN: Omit<SignInTerms, "cookie"> = {
   sessionMs: 12 * 3_600_000,
   linkMs: 10 * 60_000,
   inviteMs: 24 * 3_600_000,
+  tokenMs: 366 * 24 * 3_600_000,
   freshMs: 15 * 60_000,
   roles: ["reviewer", "operator", "admin"],
 };
 
+const NODE = { maxHeaderSize: 16 * 1024 };
 const CLOSE_MS = 10_000;
 const SWEEP_MS = 20;
 const SWEEP_KEYS_MS = 10 * 60_000;
@@ -114,12 +126,15 @@ const TOKEN_MEMORY_MS = 1_000;
 
 /** Serves gates over HTTP. Throws TypeError for options that would let strangers in. */
 export async function createServer(options: ServerOptions): Promise<Server> {
-  const { store, gates, host = "127.0.0.1", listenPort = 0, remote, oidc } = options;
-  checkExposure(options, host);
+  const { store, gates, host = "127.0.0.1", listenPort = 0, remote, oidc, tls } = options;
+  checkExposure(options, oidc !== undefined);
   const tenants = Object.keys(gates);
   if (tenants.length === 0) throw new TypeError("createServer needs at least one gate.");
   const { clock = systemClock, timers = systemTimers, random = systemRandom } = options;
-  const node = createNodeServer({ maxHeaderSize: 16 * 1024 });
+  const node =
+    tls === undefined
+      ? createNodeServer(NODE)
+      : createTlsServer({ ...NODE, ...tls, minVersion: "TLSv1.2" });
   const given = { ...LIMITS, ...options.limits };
   const limits = { ...given, connections: withinOpenFiles(given.connections) };
   const connections = new Connections(limits.connections);
@@ -127,15 +142,20 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   node.maxConnections = limits.connections.total;
   node.on("connection", (socket) => connections.accept(socket));
   const { port: bound } = await listen(node, listenPort, host);
-  const origins = createOriginCheck([...(remote?.origins ?? []), ...loopbackOrigins(bound)]);
+  const local = localOrigins(bound, host, tls !== undefined);
+  const origins = createOriginCheck([...(remote?.origins ?? []), ...local]);
   // Browsers send the cookies of one port to all ports of a machine.
   const cookie = `${origins.isSecure ? "__Host-" : ""}sallyport_${bound}`;
+  const signIn = { ...SIGN_IN, ...options.signIn, cookie };
+  const [firstTenant = ""] = tenants;
+  const addressOf = callerAddress(options.trustedProxies ?? []);
   let isOpen = true;
   const metrics = createMetrics();
   const feeds = createFeeds(store, timers);
   const services: Services = {
     store,
     gates,
+    flows: options.flows ?? {},
     authenticator: createAuthenticator({
       store,
       tenants: new Set(tenants),
@@ -149,27 +169,31 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     metrics,
     connections,
     streams: new Streams(limits.streams),
+    running: new RunningCalls(),
     taskQuota: taskQuotas(limits.openTasks, stopwatch),
-    door: new Door({ rate: limits.strangerRate, cookie, stopwatch }),
+    door: new Door({ rate: limits.strangerRate, cookie, stopwatch, addressOf }),
     turnstiles: {
       senders: new Turnstile(limits.senderRate, stopwatch),
       tenants: new Turnstile(limits.tenantRate, stopwatch),
     },
-    oidc: oidc === undefined ? undefined : signInWithOidc(oidc),
+    oidc:
+      oidc === undefined
+        ? undefined
+        : signInWithOidc(oidc, { tenant: firstTenant, freshMs: signIn.freshMs }),
+    notify: options.notify,
     clock,
     timers,
     random,
     limits,
-    signIn: { ...SIGN_IN, ...options.signIn, cookie },
+    signIn,
     audit: options.audit ?? {},
     openapi: once(() => openApiDocument(ROUTES)),
     isOpen: () => isOpen,
     report: options.onProblem ?? ((error) => process.emitWarning(String(error))),
   };
   const files = options.console === undefined ? noConsole : consoleFolder(options.console);
-  const app = createApp(services, files);
+  const app = createApp(services, files, options.mcp);
   node.on("request", getRequestListener(app.fetch, { overrideGlobalObjects: false }));
-  const [firstTenant = ""] = tenants;
   const stopSweeping = sweepKeys(services, tenants);
   async function close(): Promise<void> {
     if (!isOpen) return;
@@ -181,6 +205,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   }
   return {
     url: origins.main,
+    localUrl: tls === undefined ? (local[0] ?? origins.main) : origins.main,
+    replaceCertificate(next) {
+      if (!("setSecureContext" in node)) throw new TypeError("This server speaks plain HTTP.");
+      node.setSecureContext(next);
+    },
     signInLink: ({ tenant = firstTenant, subject, roles = services.signIn.roles, owner = "" }) =>
       makeSignInLink({ tenant, subject, roles, owner }, services, "server"),
     makeToken: async (token) =>
@@ -206,27 +235,6 @@ function sweepKeys({ store, timers, report }: Services, tenants: readonly string
     });
   }
   return () => stop();
-}
-
-/** Refuses options that would let strangers in. */
-function checkExposure({ remote, oidc }: ServerOptions, host: string): void {
-  const isLoopback = ["127.0.0.1", "localhost", "::1"].includes(host);
-  if (remote === undefined) {
-    if (isLoopback) return;
-    throw new TypeError(
-      `createServer: ${host} is reached from other machines. Say with \`remote\` under which addresses, and how people sign in.`,
-    );
-  }
-  const problem = remote.origins.map(originProblem).find((text) => text !== undefined);
-  if (remote.origins.length === 0 || problem !== undefined) {
-    throw new TypeError(`createServer: ${problem ?? "remote.origins must name an address."}`);
-  }
-  if (remote.auth !== "tokens" && remote.auth !== "oidc") {
-    throw new TypeError('createServer: remote.auth must be "tokens" or "oidc".');
-  }
-  if (remote.auth === "oidc" && oidc === undefined) {
-    throw new TypeError("createServer: remote.auth is oidc, so `oidc` must be given.");
-  }
 }
 
 /** A client that sends or reads too slowly is disconnected. */
@@ -275,6 +283,7 @@ function once<Value>(make: () => Value): () => Value {
 function createApp(
   services: Services,
   files: Console = noConsole,
+  mcp: ServerOptions["mcp"] = undefined,
 ): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use("*", async (context, next) => {
@@ -291,6 +300,7 @@ function createApp(
     const { method, path } = pathOf(name);
     app.on(method, path, handlerOf(name, ROUTES[name], services));
   }
+  if (mcp !== undefined) mountMcp(app, mcp, services);
   app.get("*", async (context) => {
     const { pathname } = new URL(context.req.url);
     const response = pathname.startsWith("/v1/") ? undefined : await files(context, pathname);

@@ -1,4 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Gate } from "../gate/create-gate.ts";
+import type { ToolBreaker } from "../model/switch.ts";
+
+type DenialSnapshot = ReturnType<Gate["denials"]>;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -40,8 +44,12 @@ export function createMetrics() {
     refusedSignIn(): void {
       refused += 1;
     },
-    text({ listeners }: { readonly listeners: number }): string {
+    text({ listeners, breakers, denials }: Measured): string {
       const { rss } = process.memoryUsage();
+      const byTool = denials.flatMap((one) => one.byTool);
+      const byPolicy = denials.flatMap((one) => one.byPolicy);
+      const open = breakers.map(({ id, state }) => [id, state === "open" ? 1 : 0] as const);
+      const failures = breakers.map((one) => [one.id, one.failures] as const);
       const lines = [
         ...head("sallyport_requests_total", "counter", "Answers by route and status."),
         ...[...answers.values()].map(
@@ -59,6 +67,28 @@ export function createMetrics() {
           "Requests without a valid sign-in or token.",
           refused,
         ),
+        ...series("sallyport_denials_total", "counter", "Denied calls by tool.", "tool", byTool),
+        ...series(
+          "sallyport_denials_by_check_total",
+          "counter",
+          "Denied calls by the check that denied them.",
+          "check",
+          byPolicy,
+        ),
+        ...series(
+          "sallyport_breaker_open",
+          "gauge",
+          "Tenants in which the tool is stopped.",
+          "tool",
+          open,
+        ),
+        ...series(
+          "sallyport_breaker_failures",
+          "gauge",
+          "Failures of a tool in a row.",
+          "tool",
+          failures,
+        ),
         ...one("sallyport_event_loop_p99_seconds", "gauge", "Stall.", delay.percentile(99) / 1e9),
         ...one("process_resident_memory_bytes", "gauge", "Resident memory.", rss),
       ];
@@ -66,6 +96,35 @@ export function createMetrics() {
     },
     close: () => void delay.disable(),
   };
+}
+
+/** What the gates know, of all tenants together. */
+interface Measured {
+  readonly listeners: number;
+  readonly breakers: readonly ToolBreaker[];
+  readonly denials: readonly DenialSnapshot[];
+}
+
+/** Agents can invent names of tools, and a scrape must stay small. */
+const MOST_SERIES = 200;
+
+/** One line for each name; the same name in several tenants is added up. */
+function series(
+  name: string,
+  type: string,
+  help: string,
+  label: string,
+  counts: readonly (readonly [string, number])[],
+): readonly string[] {
+  const sums = new Map<string, number>();
+  for (const [of, count] of counts) sums.set(of, (sums.get(of) ?? 0) + count);
+  const most = [...sums].toSorted(([, a], [, b]) => b - a).slice(0, MOST_SERIES);
+  const quoted = (text: string) =>
+    text.toWellFormed().replaceAll(/[\\"]/g, "\\$&").replaceAll("\n", "\\n");
+  return [
+    ...head(name, type, help),
+    ...most.map(([of, count]) => `${name}{${label}="${quoted(of)}"} ${count}`),
+  ];
 }
 
 function head(name: string, type: string, help: string): readonly string[] {

@@ -5,12 +5,17 @@
 export const PATHS = {
   "me.get": "GET /v1/me",
   "me.signOut": "POST /v1/me/sign-out",
+  "me.signOutEverywhere": "POST /v1/me/sign-out-everywhere",
   "me.link": "POST /v1/me/link",
 
   "sessions.open": "POST /v1/sessions",
   "sessions.list": "GET /v1/sessions",
   "sessions.get": "GET /v1/sessions/:id",
   "sessions.call": "POST /v1/sessions/:id/calls",
+  "sessions.stream": "POST /v1/sessions/:id/stream",
+  "sessions.cancel": "POST /v1/sessions/:id/cancel",
+  "sessions.permit": "POST /v1/sessions/:id/permits",
+  "sessions.report": "POST /v1/sessions/:id/reports",
   "sessions.callAll": "POST /v1/sessions/:id/call-all",
   "sessions.stage": "POST /v1/sessions/:id/stage",
   "sessions.ask": "POST /v1/sessions/:id/questions",
@@ -21,6 +26,7 @@ export const PATHS = {
   "sessions.reach": "POST /v1/sessions/:id/points/:point",
   "sessions.end": "POST /v1/sessions/:id/end",
   "sessions.rollback": "POST /v1/sessions/:id/rollback",
+  "sessions.rollbackPlan": "GET /v1/sessions/:id/rollback",
 
   "decisions.list": "GET /v1/decisions",
   "decisions.stage": "POST /v1/decisions",
@@ -42,6 +48,11 @@ export const PATHS = {
 
   "operations.list": "GET /v1/operations",
   "operations.get": "GET /v1/operations/:id",
+  "operations.output": "GET /v1/operations/:id/output",
+  "operations.undo": "POST /v1/operations/:id/undo",
+
+  "calls.list": "GET /v1/calls",
+  "calls.stats": "GET /v1/calls/stats",
 
   "permits.waiting": "GET /v1/permits",
   "permits.take": "POST /v1/decisions/:id/permit",
@@ -86,6 +97,13 @@ export const PATHS = {
   "runs.enter": "POST /v1/runs/:id/enter",
   "runs.stop": "POST /v1/runs/:id/stop",
 
+  "conversations.list": "GET /v1/conversations",
+  "conversations.send": "POST /v1/conversations",
+  "conversations.get": "GET /v1/conversations/:id",
+  "conversations.reply": "POST /v1/conversations/:id/reply",
+  "conversations.confirm": "POST /v1/conversations/:id/confirm",
+  "conversations.resume": "POST /v1/conversations/:id/resume",
+
   "standingRules.list": "GET /v1/standing-rules",
   "standingRules.replay": "POST /v1/standing-rules/replay",
   "standingRules.propose": "POST /v1/standing-rules",
@@ -108,16 +126,29 @@ export const PATHS = {
   "switch.stop": "POST /v1/switch/stop",
   "switch.resume": "POST /v1/switch/resume",
 
+  "pauses.list": "GET /v1/pauses",
+  "pauses.pause": "POST /v1/pauses",
+  "pauses.resume": "POST /v1/pauses/resume",
+  "breakers.list": "GET /v1/breakers",
+  "breakers.close": "POST /v1/breakers/:tool/close",
+  "denials.get": "GET /v1/denials",
+
   "reviewers.list": "GET /v1/reviewers",
   "reviewers.restore": "POST /v1/reviewers/:id/restore",
 
   "people.invite": "POST /v1/people",
   "people.confirm": "POST /v1/people/:id/confirm",
   "people.list": "GET /v1/people",
+  "people.signOut": "POST /v1/people/sign-out",
 
   "tokens.make": "POST /v1/tokens",
   "tokens.list": "GET /v1/tokens",
   "tokens.revoke": "POST /v1/tokens/:id/revoke",
+  "tokens.rotate": "POST /v1/tokens/:id/rotate",
+
+  "notices.list": "GET /v1/notices",
+  "notices.retry": "POST /v1/notices/:id/retry",
+  "notify.slack": "POST /v1/notify/:channel/slack",
 
   "events.follow": "GET /v1/events",
 

@@ -10,6 +10,7 @@ import { SallyportError } from "../model/errors.ts";
 import type { Identity, Role, SessionRecord, Token } from "../model/identity.ts";
 import { isName } from "../model/names.ts";
 import type { Operation } from "../model/operation.ts";
+import type { NotifyChannel } from "../notify/index.ts";
 import type { Store, TenantStore } from "../store/store.ts";
 import type { Clock } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
@@ -21,6 +22,7 @@ import type {
   ConnectionLimits,
   Connections,
   Rate,
+  RunningCalls,
   StreamLimits,
   Streams,
   TaskQuota,
@@ -29,6 +31,7 @@ import type {
 } from "./connections.ts";
 import type { Feeds } from "./feeds.ts";
 import type { Metrics } from "./metrics.ts";
+import type { ServedFlow } from "./routes/conversations.ts";
 import type { SignInWithOidc } from "./sign-in.ts";
 import { idCursor } from "./wire.ts";
 
@@ -195,10 +198,12 @@ export const RULES = {
   decide: { roles: { reviewer: "tenant" }, person: true },
   /** Overriding a finding loosens a session, as a rule would. */
   override: { roles: { reviewer: "tenant" }, person: true, freshSignIn: true },
-  /** Unknown outcomes: reviewers know what was meant, operators what happened. */
+  /** Unknown outcomes and tools that failed: reviewers know what was meant, operators what happened. */
   settle: { roles: { reviewer: "tenant", operator: "tenant" }, person: true },
   pass: { roles: { reviewer: "tenant", operator: "tenant" }, person: true },
   undo: { roles: { agent: "own", operator: "tenant" } },
+  /** A person undoes one call: an operator any, a reviewer what they approved themselves, for a while. The route checks that. */
+  undoOwn: { roles: { reviewer: "tenant", operator: "tenant" }, person: true },
   /** External executors: an agent carries out what its own sessions asked for, an operator's program whatever is approved. */
   execute: { roles: { agent: "own", executor: "tenant", operator: "tenant" } },
   findWork: { roles: { executor: "tenant", operator: "tenant" } },
@@ -218,6 +223,8 @@ export const RULES = {
   administer: { roles: { admin: "tenant" }, person: true, freshSignIn: true },
   /** Who has access: reading it needs no recent sign-in. */
   readAccess: { roles: { admin: "tenant" }, person: true },
+  /** Ending one's own sign-ins needs no recent one: whoever lost a device must be able to do it from any other. */
+  ownSignIns: { roles: PEOPLE, person: true },
   /** A person's own sign-in on another device. */
   ownLink: { roles: PEOPLE, person: true, freshSignIn: true },
 } as const satisfies Record<string, AccessRule>;
@@ -227,6 +234,8 @@ export interface Services {
   readonly store: Store;
   /** By tenant. */
   readonly gates: Readonly<Record<string, Gate>>;
+  /** The agent that holds conversations, by tenant. */
+  readonly flows: Readonly<Record<string, ServedFlow>>;
   readonly authenticator: Authenticator;
   readonly origins: OriginCheck;
   readonly sessions: SessionBook;
@@ -235,9 +244,11 @@ export interface Services {
   readonly connections: Connections;
   readonly streams: Streams;
   readonly door: Door;
+  readonly running: RunningCalls;
   readonly taskQuota: TaskQuota;
   readonly turnstiles: { readonly senders: Turnstile; readonly tenants: Turnstile };
   readonly oidc: SignInWithOidc | undefined;
+  readonly notify: ServedChannels | undefined;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -249,6 +260,12 @@ export interface Services {
   /** False once the server is closing. */
   isOpen(): boolean;
   report(error: unknown): void;
+}
+
+/** Channels whose receivers answer: buttons in Slack. */
+export interface ServedChannels {
+  readonly tenant: string;
+  readonly channels: Readonly<Record<string, NotifyChannel>>;
 }
 
 export interface HttpLimits {
@@ -281,6 +298,8 @@ export interface SignInTerms {
   readonly linkMs: number;
   /** How long an invitation may wait to be confirmed, and its link to be used. */
   readonly inviteMs: number;
+  /** The longest life that a program's token may be given. */
+  readonly tokenMs: number;
   /**
    * How recent a sign-in must be to approve something irreversible, to propose or confirm rules, and to administer. Other
    * decisions need a live session.

@@ -3,13 +3,18 @@ import { ERRORS } from "../model/errors.ts";
 import { PATHS, type Path, pathOf, type RouteName } from "./paths.ts";
 import type { JsonRoute, Route } from "./route.ts";
 import { peopleRoutes, reviewerRoutes, signInRoutes, tokenRoutes } from "./routes/access.ts";
+import { callRoutes } from "./routes/calls.ts";
+import { conversationRoutes } from "./routes/conversations.ts";
 import { decisionRoutes, operationRoutes } from "./routes/decisions.ts";
 import { delegationRoutes, runRoutes } from "./routes/delegations.ts";
 import { interactionRoutes } from "./routes/interactions.ts";
+import { noticeRoutes } from "./routes/notices.ts";
+import { pauseRoutes } from "./routes/pauses.ts";
 import { permitRoutes } from "./routes/permits.ts";
 import { grantRoutes, standingRuleRoutes } from "./routes/rules.ts";
 import {
   auditRoutes,
+  breakerRoutes,
   eventRoutes,
   serviceRoutes,
   switchRoutes,
@@ -27,14 +32,19 @@ const table = {
   ...taskRoutes,
   ...delegationRoutes,
   ...runRoutes,
+  ...conversationRoutes,
   ...standingRuleRoutes,
   ...grantRoutes,
   ...toolRoutes,
   ...auditRoutes,
   ...switchRoutes,
+  ...callRoutes,
+  ...pauseRoutes,
+  ...breakerRoutes,
   ...reviewerRoutes,
   ...peopleRoutes,
   ...tokenRoutes,
+  ...noticeRoutes,
   ...eventRoutes,
   ...serviceRoutes,
   ...signInRoutes,

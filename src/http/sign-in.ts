@@ -1,7 +1,14 @@
 import { hash } from "node:crypto";
 import type { Delegation } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
-import { type Identity, isRole, type Role, type Token, type TokenKind } from "../model/identity.ts";
+import {
+  type Identity,
+  isRole,
+  type Role,
+  rolesProblem,
+  type Token,
+  type TokenKind,
+} from "../model/identity.ts";
 import { foldName } from "../model/names.ts";
 import type { TenantStore } from "../store/store.ts";
 import { fromIso } from "../util/clock.ts";
@@ -16,7 +23,7 @@ import {
   secretOf,
   withCode,
 } from "./authenticate.ts";
-import type { Call, Services } from "./route.ts";
+import type { Call, Services, SignInTerms } from "./route.ts";
 
 export type SignInServices = Pick<
   Services,
@@ -40,21 +47,45 @@ export async function makeSignInLink(
 
 const TOKEN_MS = 30 * 24 * 3_600_000;
 
+/** How long a token lives: 30 days unless asked otherwise. Throws invalid_input for more than this server gives. */
+function lifeOf(lifeMs: number | undefined, { tokenMs }: SignInTerms): number {
+  if (lifeMs === undefined) return Math.min(TOKEN_MS, tokenMs);
+  if (lifeMs <= tokenMs) return lifeMs;
+  const hint = `A token lives for at most ${tokenMs} ms here (http.signIn.tokenMs); rotate it before it ends.`;
+  throw new SallyportError("invalid_input", { what: "lifeMs", hint });
+}
+
+/**
+ * Another secret for the same program. The old one works for `overlapMs` more, so that every copy of it can be replaced
+ * without an interruption. Throws not_found, illegal_transition for one that ended, not_allowed for one that no admin made.
+ */
+export async function rotateToken(
+  { id, overlapMs, ...asked }: RotatedToken,
+  { store, random, door, signIn }: SignInServices,
+  { tenant, subject: actor }: Identity,
+): Promise<{ readonly token: Token; readonly secret: string }> {
+  const lifeMs = lifeOf(asked.lifeMs, signIn);
+  const { hash, text: secret } = newSecret(tenant, random);
+  const { tokens } = store.tenant(tenant);
+  const token = await tokens.rotate(id, { hash, lifeMs, overlapMs }, { actor });
+  door.admit(`Bearer ${secret}`);
+  return { token, secret };
+}
+
+interface RotatedToken {
+  readonly id: string;
+  readonly overlapMs: number;
+  readonly lifeMs?: number | undefined;
+}
+
 /** A token for a program. Its secret is shown only now; its hash is stored. */
 export async function makeToken(
   given: NewServerToken & { readonly tenant: string },
-  { store, random, door }: SignInServices,
+  { store, random, door, signIn }: SignInServices,
   actor: string,
 ): Promise<{ readonly token: Token; readonly secret: string }> {
-  const {
-    tenant,
-    subject,
-    roles,
-    owner = "",
-    note = "",
-    lifeMs = TOKEN_MS,
-    taskRoles = [],
-  } = given;
+  const { tenant, subject, roles, owner = "", note = "", taskRoles = [] } = given;
+  const lifeMs = lifeOf(given.lifeMs, signIn);
   const { hash, text: secret } = newSecret(tenant, random);
   const kind = "token";
   const fresh = { kind, hash, subject, roles, owner, note, lifeMs, taskRoles } as const;
@@ -64,7 +95,7 @@ export async function makeToken(
 }
 
 /**
- * The token of a sub-agent: the delegation's own proof with the tenant before it, so that whoever holds it can do what the
+ * The token of a sub-agent: the delegation's own proof with the tenant before it, so that its holder can do what the
  * delegation allows and nothing else. It ends with the delegation's time.
  */
 export async function makeSubagentToken(
@@ -238,6 +269,20 @@ export async function liveOf(store: TenantStore, subject: string): Promise<reado
 
 const PAGE = 500;
 
+/** Signs a person out on every device: ends their sessions and unused links, under any spelling of the name. Says how many. */
+export async function signOutEverywhere(
+  { store, services, by }: Call,
+  subject: string,
+  reason: string,
+): Promise<number> {
+  let ended = 0;
+  for (const token of await liveOf(store, subject)) {
+    if (await store.tokens.end(token.id, reason, { actor: by })) ended += 1;
+  }
+  services.authenticator.forget();
+  return ended;
+}
+
 /** All tokens of a kind, oldest first. */
 export async function* tokensOf({ tokens }: TenantStore, kind: TokenKind): AsyncGenerator<Token> {
   for (let after = 0; ; ) {
@@ -249,17 +294,74 @@ export async function* tokensOf({ tokens }: TenantStore, kind: TokenKind): Async
   }
 }
 
-/** Sign-in with an OpenID provider: it says who a person is, `identify` what they may do here. */
+/** Sign-in with an OpenID provider: it says who a person is; `groups` or `identify` says what they may do here. */
 export interface OidcOptions {
   readonly issuer: string;
   readonly clientId: string;
   /** Omitted for a public client; PKCE protects the code in either case. */
   readonly clientSecret?: string;
   readonly scope?: string;
-  /** Ask the provider for a sign-in that is not older than this. */
+  /**
+   * The provider must have seen the person within this time; `signIn.freshMs` when left out. So a sign-in is a proof of
+   * presence, also when it is asked for again before something irreversible is approved.
+   */
   readonly maxAgeSeconds?: number;
-  /** Maps the claims of a verified id token to a person; undefined refuses the sign-in. Shape: callback. */
-  readonly identify: (claims: Readonly<Record<string, unknown>>) => Identity | undefined;
+  /** `not_asked` for a provider that does not know `max_age`: then any sign-in counts as fresh. */
+  readonly presence?: "proved" | "not_asked";
+  /** Which groups of the provider have which roles here. A person in none of them is not signed in. */
+  readonly groups?: GroupRoles;
+  /** Maps the claims of a verified id token to a person, instead of `groups`; undefined refuses the sign-in. Shape: callback. */
+  readonly identify?: (claims: Readonly<Record<string, unknown>>) => Identity | undefined;
+}
+
+export interface GroupRoles {
+  /** The claim that lists a person's groups; `groups` when left out. */
+  readonly claim?: string;
+  readonly roles: Readonly<Record<string, readonly Role[]>>;
+  /** The claim that names a person, as `person:NAME`; `sub` when left out. An `email` counts only when it is verified. */
+  readonly subject?: string;
+  /** The first one that is served when left out. */
+  readonly tenant?: string;
+}
+
+const PERSON_ROLES: readonly Role[] = ["reviewer", "operator", "auditor", "admin"];
+
+/** Throws TypeError for groups that would sign programs in, or nobody. */
+function identifyByGroups(groups: GroupRoles, firstTenant: string): Identify {
+  const { claim = "groups", roles: rolesOf, subject: nameClaim = "sub" } = groups;
+  const { tenant = firstTenant } = groups;
+  for (const [group, roles] of Object.entries(rolesOf)) {
+    const wrong = roles.find((role) => !PERSON_ROLES.includes(role));
+    if (wrong === undefined && roles.length > 0) continue;
+    const problem = wrong === undefined ? "no role" : `the role "${wrong}"`;
+    throw new TypeError(
+      `oidc.groups.roles["${group}"] has ${problem}; the roles of people are ${PERSON_ROLES.join(", ")}.`,
+    );
+  }
+  return (claims) => {
+    const name = claims[nameClaim];
+    if (typeof name !== "string" || name === "") return undefined;
+    if (nameClaim === "email" && claims["email_verified"] !== true) return undefined;
+    const listed = claims[claim];
+    const own = Array.isArray(listed) ? listed.filter((one) => typeof one === "string") : [];
+    const roles = new Set(
+      own.flatMap((group) => (Object.hasOwn(rolesOf, group) ? (rolesOf[group] ?? []) : [])),
+    );
+    // Roles that exclude each other, such as auditor and admin, sign nobody in.
+    if (rolesProblem([...roles]) !== undefined) return undefined;
+    return { tenant, subject: `person:${name}`, roles: [...roles], owner: "" };
+  };
+}
+
+type Identify = NonNullable<OidcOptions["identify"]>;
+
+/** Throws TypeError unless exactly one of both says what people may do. */
+function identifyOf({ identify, groups }: OidcOptions, firstTenant: string): Identify {
+  if (identify !== undefined && groups === undefined) return identify;
+  if (groups !== undefined && identify === undefined) return identifyByGroups(groups, firstTenant);
+  throw new TypeError(
+    "oidc needs either `groups` or `identify`: it says who a person is, and one of them what they may do.",
+  );
 }
 
 export interface SignInWithOidc {
@@ -276,8 +378,14 @@ interface Memory {
 }
 
 /** The code flow with PKCE, state and nonce. The provider's discovery document is read at the first sign-in. */
-export function signInWithOidc(options: OidcOptions): SignInWithOidc {
-  const { scope = "openid profile email", maxAgeSeconds, identify } = options;
+export function signInWithOidc(
+  options: OidcOptions,
+  terms: { readonly tenant: string; readonly freshMs: number },
+): SignInWithOidc {
+  const { scope = "openid profile email", presence = "proved" } = options;
+  const identify = identifyOf(options, terms.tenant);
+  const { maxAgeSeconds: most = Math.ceil(terms.freshMs / 1_000) } = options;
+  const maxAgeSeconds = presence === "proved" ? most : undefined;
   let connecting: ReturnType<typeof connect> | undefined;
   async function connected() {
     connecting ??= connect(options);

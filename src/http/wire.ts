@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { imageOf } from "../gate/image-result.ts";
 import { SallyportError } from "../model/errors.ts";
 import { FINDING_SEVERITIES } from "../model/finding.ts";
 import {
@@ -6,6 +7,7 @@ import {
   INTERACTIONS,
   type InteractionOutcome,
 } from "../model/interaction.ts";
+import type { CallAnswer } from "../model/operation.ts";
 import { Field, type FieldKind, type RecordTable } from "../model/record.ts";
 import { fromIso, toIso } from "../util/clock.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
@@ -280,17 +282,19 @@ export const recordedUndo = z.object({
 });
 
 /** What people changed in a call, and what of it counts. */
-const edited = z
+export const edited = z
   .object({ by: list(anyText), original: json, input: json, fields: list(anyText) })
   .optional();
 
-/** The result of a call. A tool's `data` is an object of the program and is not sent. */
+/** The result of a call. A tool's `data` is an object of the program and is not sent, except for a picture. */
 export const callAnswer = z.discriminatedUnion("answer", [
   z.object({
     answer: z.literal("done"),
     ...texts("text", "operationId"),
     undo: recordedUndo.optional(),
     warnings: list(anyText).optional(),
+    /** A picture for a model that can see; only with the first answer, because it is not stored. */
+    image: z.object({ mediaType: anyText, base64: anyText }).optional(),
     truncated: z.boolean(),
     storedPath: anyText,
     edited,
@@ -311,6 +315,14 @@ export const callAnswer = z.discriminatedUnion("answer", [
 ]);
 
 export type WireCallAnswer = z.output<typeof callAnswer>;
+
+/** An answer with its picture, if it has one. */
+export function wireAnswer(answer: CallAnswer): WireCallAnswer {
+  const image = answer.answer === "done" ? imageOf(answer) : undefined;
+  if (image === undefined) return answer;
+  const { mediaType, base64 } = image;
+  return { ...answer, image: { mediaType, base64 } } as WireCallAnswer;
+}
 
 export const requirement = list(
   z.object({ name: anyText, count: z.int(), from: list(anyText).optional() }),
@@ -353,6 +365,7 @@ export const preview = z.object({
   expiresAt: instantText,
   ...texts("nonce", "epoch"),
   machine: jsonObject.optional(),
+  lane: z.literal("review").optional(),
   warnings: list(anyText).optional(),
   deliverables: json.optional(),
 });

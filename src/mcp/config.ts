@@ -52,18 +52,44 @@ const upstream = z
     args: z.array(z.string()).optional(),
     env: z.record(z.string(), z.string()).optional(),
     cwd: z.string().min(1).optional(),
+    /** A server over Streamable HTTP, instead of a command. */
+    url: z
+      .url({ protocol: /^https?$/ })
+      .refine((text) => isGuarded(text), {
+        error: "would send calls in the clear: use https, or an address of this machine",
+      })
+      .optional(),
+    /** Sent with every request to `url`, for instance a token. */
+    headers: z
+      .record(z.string().regex(/^[\w-]{1,100}$/), z.string().regex(/^[\x20-\x7e]*$/))
+      .optional(),
     /** What the client sees before each tool name. Left out: nothing for one upstream, `name_` for several. */
     prefix: z
       .string()
       .regex(/^[A-Za-z0-9_-]{0,40}$/)
       .optional(),
     /** What is known about the tools of a published server; `tools` takes precedence. */
-    profile: z.enum(["filesystem", "memory"]).optional(),
+    profile: z.enum(["filesystem", "memory", "git", "dbhub"]).optional(),
     tools: z.record(z.string().min(1), tool).optional(),
     /** Offers tools with characters that a reader cannot see. Left out: such tools are refused. */
     hiddenText: z.literal("allow").optional(),
   })
-  .refine((one) => one.command !== undefined, { error: "needs a command" });
+  .refine(({ command, url }) => (command === undefined) !== (url === undefined), {
+    error: "needs either a command or a url",
+  })
+  .superRefine((one, context) => {
+    const foreign = one.url === undefined ? ["headers"] : ["args", "env", "cwd"];
+    for (const field of foreign.filter((name) => name in one)) {
+      const message = one.url === undefined ? "is for a url" : "is for a command";
+      context.addIssue({ code: "custom", path: [field], message });
+    }
+  });
+
+/** Calls and tokens do not leave this machine unencrypted. */
+function isGuarded(text: string): boolean {
+  const { protocol, hostname } = new URL(text);
+  return protocol === "https:" || ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
+}
 
 const config = z
   .strictObject({
@@ -72,6 +98,8 @@ const config = z
     agent: z.string().min(1).max(200).optional(),
     /** How long a call that waits for a person is held before the client is told to ask later. */
     holdMs: z.int().min(0).max(3_600_000).optional(),
+    /** Whether a call that waits is a task for clients that declare the Tasks extension. Left out: it is. */
+    tasks: z.enum(["offer", "off"]).optional(),
     /** Whether upstreams learn the client's folders and follow them. */
     roots: z.enum(["allow", "refuse"]).optional(),
   })

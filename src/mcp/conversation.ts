@@ -7,21 +7,34 @@ import { isJsonObject } from "../util/json.ts";
 import { systemTimers } from "../util/timers.ts";
 import type { UpstreamConfig } from "./config.ts";
 import type { GatedCalls } from "./gated-calls.ts";
+import { type HeaderOf, paramProblem } from "./http-headers.ts";
 import {
   BadMessageError,
   CAPABILITIES_KEY,
   errorMessage,
   type Message,
   type MessageId,
+  metaOf,
   type NotificationMessage,
   type RequestMessage,
   type ResponseMessage,
   RPC,
   readClientMessage,
   resultMessage,
+  VERSION_KEY,
+  withoutRoots,
 } from "./message.ts";
 import type { OfferedTools } from "./offered-tools.ts";
-import { OWN_ID, type Upstream } from "./upstream.ts";
+import {
+  declaresTasks,
+  isTaskMethod,
+  offersTasks,
+  tasksNotDeclared,
+  unknownTask,
+  withTasksOffered,
+} from "./tasks.ts";
+import type { Upstream } from "./upstream.ts";
+import type { WireRequest } from "./wire.ts";
 
 /** Where messages for the client go. Shape: push. */
 export type Reply = (message: Message) => void;
@@ -29,12 +42,30 @@ export type Reply = (message: Message) => void;
 export interface McpConversation {
   /** Takes one message of the client; resolves when it was answered. Never throws. */
   receive(given: string | Uint8Array, reply: Reply): Promise<void>;
+  /** The same for a message that was read already. */
+  handle(message: Message, reply: Reply, how?: Carriage): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What is special about a message that came over HTTP. */
+export interface Carriage extends Pick<WireRequest, "onStream" | "onPause"> {
+  /** For a stateless request: aborted when its client hangs up. Its id is unique to that connection alone. */
+  readonly gone?: AbortSignal;
+  /** Headers that repeat arguments are compared with them. Shape: callback. */
+  readonly header?: HeaderOf;
+}
+
+/** One request under way. */
+interface Asking extends Carriage {
+  readonly reply: Reply;
+  readonly signal: AbortSignal;
 }
 
 export interface ConversationOptions {
   readonly config: readonly UpstreamConfig[];
   readonly roots: "allow" | "refuse";
+  /** Whether calls that wait are tasks for clients that understand them. */
+  readonly offerTasks: boolean;
   readonly tools: OfferedTools;
   readonly calls: GatedCalls;
   /** Opens the connection to one upstream; what it says by itself goes to the second argument. */
@@ -54,9 +85,12 @@ const MOST_ASKING = 1_000;
 
 export function openConversation(options: ConversationOptions): McpConversation {
   const { config, roots, tools, calls, client, onProblem } = options;
-  const underWay = new Map<MessageId, { readonly stop: AbortController }>();
+  const underWay = new Map<MessageId | AbortController, { readonly stop: AbortController }>();
   /** Requests of upstreams that the client has not answered yet. */
   const asking = new Map<MessageId, Upstream>();
+  /** The stateless versions that the upstream has named. */
+  let supported: JsonValue[] = [];
+  let upstreamHasTasks = false;
   let listing: Promise<void> | undefined;
   const running = new Set<Promise<void>>();
   /** Ends what only waits; what is being executed is let finish. */
@@ -104,48 +138,85 @@ export function openConversation(options: ConversationOptions): McpConversation 
     reply(message);
   }
 
-  async function request(given: RequestMessage, reply: Reply): Promise<void> {
-    if (underWay.has(given.id) || String(given.id).startsWith(OWN_ID)) {
+  async function request(given: RequestMessage, reply: Reply, how: Carriage): Promise<void> {
+    const stop = new AbortController();
+    // Over one connection ids are unique; without a session each request has its own.
+    const key: MessageId | AbortController = how.gone === undefined ? given.id : stop;
+    if (underWay.has(key)) {
       return reply(errorMessage(given.id, RPC.invalid, "This id is in use. Choose another."));
     }
-    const stop = new AbortController();
-    underWay.set(given.id, { stop });
+    underWay.set(key, { stop });
     try {
-      const response = await answer(withoutRoots(given, roots), reply, stop.signal);
+      const asked = roots === "allow" ? given : withoutRoots(given);
+      const response = await answer(asked, { ...how, reply, signal: stop.signal });
       if (response !== undefined) reply(response);
     } catch (error) {
-      if (stop.signal.aborted) return;
+      if (stop.signal.aborted || how.gone?.aborted === true) return;
       reply(errorMessage(given.id, RPC.internal, errorText(error)));
     } finally {
-      underWay.delete(given.id);
+      underWay.delete(key);
     }
   }
 
   async function answer(
     given: RequestMessage,
-    reply: Reply,
-    signal: AbortSignal,
+    asking: Asking,
   ): Promise<ResponseMessage | undefined> {
     const { id, method } = given;
-    if (method === "tools/call") return callTool(given, reply, signal);
-    if (method === "tools/list") return listTools(given, reply, signal);
+    if (method === "tools/call") return callTool(given, asking);
+    if (method === "tools/list") return listTools(given, asking);
     // No other method of this name exists; a server that reads names loosely must not find one.
     if (method.toLowerCase().startsWith("tools/")) {
       return errorMessage(id, RPC.unknownMethod, `There is no method ${JSON.stringify(method)}.`);
     }
     if (first === undefined) throw new Error("there is no upstream");
-    if (isOne) return first.request(given, relatedTo(first, reply, signal));
-    return severalUpstreams(given, reply, signal);
+    const refused = asking.header === undefined ? undefined : unknownVersion(given);
+    if (refused !== undefined) return refused;
+    if (options.offerTasks && isTaskMethod(method)) return askAboutTask(given, first, asking);
+    const answered = isOne
+      ? await first.request(given, relatedTo(first, asking))
+      : await severalUpstreams(given, asking);
+    if (method !== "server/discover" || answered.result === undefined) return answered;
+    const { supportedVersions } = answered.result;
+    if (Array.isArray(supportedVersions)) supported = supportedVersions;
+    upstreamHasTasks = isOne && offersTasks(answered);
+    return options.offerTasks ? withTasksOffered(answered) : answered;
   }
 
-  function relatedTo(upstream: Upstream, reply: Reply, signal: AbortSignal) {
-    return { signal, related: (message: Message) => fromUpstream(upstream, message, reply) };
+  /** A task is a call that waits here, or one that the upstream promised. */
+  async function askAboutTask(
+    given: RequestMessage,
+    upstream: Upstream,
+    asking: Asking,
+  ): Promise<ResponseMessage> {
+    if (!declaresTasks(given)) return tasksNotDeclared(given.id);
+    const own = await calls.task(given);
+    if (own !== undefined) return own;
+    if (!upstreamHasTasks) return unknownTask(given.id);
+    return upstream.request(given, relatedTo(upstream, asking));
+  }
+
+  /** Over HTTP a version that nobody speaks is an error of its own, and not every server behind the gateway says so. */
+  function unknownVersion(given: RequestMessage): ResponseMessage | undefined {
+    const requested = metaOf(given)[VERSION_KEY] ?? "";
+    if (supported.length === 0 || supported.includes(requested)) return undefined;
+    const text = `The version ${JSON.stringify(requested)} is not supported.`;
+    return errorMessage(given.id, RPC.unsupportedVersion, text, { supported, requested });
+  }
+
+  function relatedTo(upstream: Upstream, asking: Asking): WireRequest {
+    const { reply, signal, gone, onStream, onPause } = asking;
+    return {
+      signal: gone === undefined ? signal : AbortSignal.any([signal, gone]),
+      related: (message) => fromUpstream(upstream, message, reply),
+      onStream,
+      onPause,
+    };
   }
 
   async function callTool(
     given: RequestMessage,
-    reply: Reply,
-    signal: AbortSignal,
+    asking: Asking,
   ): Promise<ResponseMessage | undefined> {
     const { name, arguments: input = {}, inputResponses, requestState } = given.params;
     if (typeof name !== "string" || !isJsonObject(input)) {
@@ -153,7 +224,10 @@ export function openConversation(options: ConversationOptions): McpConversation 
       return errorMessage(given.id, RPC.invalidParams, text);
     }
     await listing;
-    if (tools.find(name) === undefined) await list();
+    if (tools.find(name) === undefined) {
+      for (const upstream of upstreams) upstream.greet(given);
+      await list();
+    }
     const tool = tools.find(name);
     const upstream = upstreams.find((one) => one.name === tool?.upstream);
     if (tool === undefined || upstream === undefined) {
@@ -168,25 +242,28 @@ export function openConversation(options: ConversationOptions): McpConversation 
         content: [{ type: "text", text: NOT_CONTINUED }],
       });
     }
-    const { related } = relatedTo(upstream, reply, signal);
-    const hold = AbortSignal.any([signal, gone.signal]);
-    return calls.call({ request: given, tool, input, upstream, related, signal, hold });
+    const { signal, header } = asking;
+    const wrong = header && paramProblem(given, tool.headerParams, input, header);
+    if (wrong !== undefined) return wrong;
+    const { related, onStream, onPause } = relatedTo(upstream, asking);
+    const wire = { related, onStream, onPause };
+    const left = [signal, gone.signal, ...(asking.gone === undefined ? [] : [asking.gone])];
+    const hold = AbortSignal.any(left);
+    const asTask = options.offerTasks && declaresTasks(given);
+    return calls.call({ request: given, tool, input, upstream, wire, asTask, signal, hold });
   }
 
-  async function listTools(
-    given: RequestMessage,
-    reply: Reply,
-    signal: AbortSignal,
-  ): Promise<ResponseMessage> {
+  async function listTools(given: RequestMessage, asking: Asking): Promise<ResponseMessage> {
     if (first === undefined) throw new Error("there is no upstream");
     if (!isOne) {
       const found: JsonObject[] = [];
       for (const upstream of upstreams) {
-        found.push(...tools.learn(upstream.name, await allTools(upstream, signal)));
+        upstream.greet(given);
+        found.push(...tools.learn(upstream.name, await allTools(upstream, asking.signal)));
       }
       return resultMessage(given.id, withKind(given, { tools: found }));
     }
-    const response = await first.request(given, relatedTo(first, reply, signal));
+    const response = await first.request(given, relatedTo(first, asking));
     const listed = response.result?.["tools"];
     if (response.result === undefined || !Array.isArray(listed)) return response;
     const offered = tools.learn(first.name, listed);
@@ -196,11 +273,7 @@ export function openConversation(options: ConversationOptions): McpConversation 
   }
 
   /** Behind several upstreams there are tools alone: nothing else says which of them is meant. */
-  async function severalUpstreams(
-    given: RequestMessage,
-    reply: Reply,
-    signal: AbortSignal,
-  ): Promise<ResponseMessage> {
+  async function severalUpstreams(given: RequestMessage, asking: Asking): Promise<ResponseMessage> {
     const { id, method } = given;
     if (method === "ping") return resultMessage(id, {});
     if (method !== "initialize" && method !== "server/discover") {
@@ -208,7 +281,7 @@ export function openConversation(options: ConversationOptions): McpConversation 
       return errorMessage(id, RPC.unknownMethod, text);
     }
     const answers = await Promise.all(
-      upstreams.map((one) => one.request(given, relatedTo(one, reply, signal))),
+      upstreams.map((one) => one.request(given, relatedTo(one, asking))),
     );
     const failed = answers.find(({ error }) => error !== undefined);
     if (failed !== undefined) return failed;
@@ -218,8 +291,16 @@ export function openConversation(options: ConversationOptions): McpConversation 
       const text = "The upstreams speak different versions of the protocol. Ask for an older one.";
       return errorMessage(id, RPC.internal, text);
     }
+    const common = results
+      .map((result) => result["supportedVersions"])
+      .filter((list) => Array.isArray(list))
+      .reduce<JsonValue[] | undefined>(
+        (left, list) => left?.filter((one) => list.includes(one)) ?? list,
+        undefined,
+      );
     return resultMessage(id, {
       ...results[0],
+      ...(common === undefined ? {} : { supportedVersions: common }),
       capabilities: { tools: { listChanged: true } },
       serverInfo: { name: "sallyport", version: "0.1.0" },
     });
@@ -244,25 +325,30 @@ export function openConversation(options: ConversationOptions): McpConversation 
     upstream?.send(message);
   }
 
-  async function take(given: string | Uint8Array, reply: Reply): Promise<void> {
-    let message: Message;
-    try {
-      message = readClientMessage(given);
-    } catch (error) {
-      const code = error instanceof BadMessageError ? error.code : RPC.internal;
-      return reply(errorMessage(null, code, errorText(error)));
-    }
-    if (message.kind === "request") return request(message, reply);
+  async function handle(message: Message, reply: Reply, how: Carriage): Promise<void> {
+    if (message.kind === "request") return request(message, reply, how);
     if (message.kind === "notification") return notification(message);
     response(message);
   }
 
+  function tracked(work: Promise<void>): Promise<void> {
+    const taken = work.finally(() => running.delete(taken));
+    running.add(taken);
+    return taken;
+  }
+
   return {
-    receive(given, reply) {
-      const taken = take(given, reply).finally(() => running.delete(taken));
-      running.add(taken);
-      return taken;
+    async receive(given, reply) {
+      let message: Message;
+      try {
+        message = readClientMessage(given);
+      } catch (error) {
+        const code = error instanceof BadMessageError ? error.code : RPC.internal;
+        return reply(errorMessage(null, code, errorText(error)));
+      }
+      return tracked(handle(message, reply, {}));
     },
+    handle: (message, reply, how = {}) => tracked(handle(message, reply, how)),
     async close() {
       gone.abort();
       const finished = Promise.all(running);
@@ -293,7 +379,7 @@ function isId(value: JsonValue | undefined): value is MessageId {
 function withKind(request: RequestMessage, result: JsonObject): JsonObject {
   const meta = request.params["_meta"];
   return isJsonObject(meta) && CAPABILITIES_KEY in meta
-    ? { resultType: "complete", ...result }
+    ? { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result }
     : result;
 }
 
@@ -310,33 +396,4 @@ async function allTools(upstream: Upstream, signal?: AbortSignal): Promise<reado
     if (typeof cursor !== "string") break;
   }
   return found;
-}
-
-/** The request without the claim that the client has folders to offer, in both eras of the protocol. */
-function withoutRoots(request: RequestMessage, roots: "allow" | "refuse"): RequestMessage {
-  if (roots === "allow") return request;
-  const { params } = request;
-  const meta = params["_meta"];
-  const inMeta = isJsonObject(meta) ? meta[CAPABILITIES_KEY] : undefined;
-  const inParams = request.method === "initialize" ? params["capabilities"] : undefined;
-  if (!hasRoots(inMeta) && !hasRoots(inParams)) return request;
-  const next: JsonObject = { ...params };
-  if (hasRoots(inParams)) next["capabilities"] = without(inParams);
-  if (hasRoots(inMeta) && isJsonObject(meta)) {
-    next["_meta"] = { ...meta, [CAPABILITIES_KEY]: without(inMeta) };
-  }
-  const { id, method } = request;
-  return {
-    ...request,
-    params: next,
-    raw: JSON.stringify({ jsonrpc: "2.0", id, method, params: next }),
-  };
-}
-
-function hasRoots(capabilities: JsonValue | undefined): capabilities is JsonObject {
-  return isJsonObject(capabilities) && Object.hasOwn(capabilities, "roots");
-}
-
-function without({ roots: _, ...rest }: JsonObject): JsonObject {
-  return rest;
 }

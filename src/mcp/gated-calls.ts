@@ -11,21 +11,23 @@ import type { JsonObject } from "../util/json.ts";
 import { isWireData, resultFor } from "./answers.ts";
 import {
   isStateless,
-  type Message,
   type RequestMessage,
   type ResponseMessage,
   resultMessage,
   withId,
 } from "./message.ts";
 import type { OfferedTool } from "./offered-tools.ts";
+import { createCallTasks } from "./tasks.ts";
 import type { Upstream } from "./upstream.ts";
+import type { WireRequest } from "./wire.ts";
 
 /** A call that its client waits for: it is executed with the client's own message, and its progress reaches the client. */
 export interface LiveCall {
   readonly request: RequestMessage;
   readonly input: JsonObject;
   readonly upstream: Upstream;
-  readonly related: (message: Message) => void;
+  /** How its progress reaches the client. */
+  readonly wire: WireRequest;
   /** Set when it is being executed: then its end is worth waiting for. */
   taken: boolean;
 }
@@ -38,7 +40,10 @@ export interface AskedCall {
   readonly tool: OfferedTool;
   readonly input: JsonObject;
   readonly upstream: Upstream;
-  readonly related: (message: Message) => void;
+  /** How its progress reaches the client. */
+  readonly wire: WireRequest;
+  /** Whether the client takes a task instead of waiting. */
+  readonly asTask: boolean;
   /** Aborted when the client cancels the request: then it must not run. */
   readonly signal: AbortSignal;
   /** Aborted also when the client goes away: nobody waits for a person any more. */
@@ -50,6 +55,8 @@ export interface GatedCallsOptions {
   readonly live: LiveCalls;
   readonly holdMs: number;
   readonly newId: () => string;
+  /** Errors of the protocol with which upstreams answered calls, by call. */
+  readonly refusals: ReadonlyMap<string, JsonObject>;
   /** For the operator. Shape: push. */
   readonly onProblem: (text: string) => void;
 }
@@ -60,25 +67,34 @@ const MOST_WAITING = 1_000;
 export interface GatedCalls {
   /** The response for the client; undefined when the client cancelled the request. */
   call(asked: AskedCall): Promise<ResponseMessage | undefined>;
+  /** The answer to a request about a task; undefined when it is not one of the gate. */
+  task(request: RequestMessage): Promise<ResponseMessage | undefined>;
 }
 
 export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
   const { session, live, holdMs, newId, onProblem } = options;
   /** Keys of calls that were answered as pending, by their content. */
   const waiting = new Map<string, string>();
+  const tasks = createCallTasks({
+    session,
+    refusals: options.refusals,
+    onDelivered(key) {
+      for (const [content, one] of waiting) if (one === key) waiting.delete(content);
+    },
+  });
 
   async function ask(given: AskedCall, key: string): Promise<CallAnswer> {
-    const { request, tool, input, upstream, related, signal, hold } = given;
-    const call: LiveCall = { request, input, upstream, related, taken: false };
+    const { request, tool, input, upstream, wire, signal, hold } = given;
+    const call: LiveCall = { request, input, upstream, wire, taken: false };
     live.set(key, call);
     try {
       const asked = { callId: key, requestKey: key, tool: tool.gateName, input };
       let answer = await session.call(asked, { signal });
-      if (isWorthWaiting(answer) && holdMs > 0) {
+      if (isWorthWaiting(answer) && holdMs > 0 && !given.asTask) {
         answer = (await session.wait(key, { timeoutMs: holdMs, signal: hold })) ?? answer;
       }
-      // It began while its client was waiting, so it ends soon.
-      if (call.taken && isWorthWaiting(answer)) {
+      // It began while its client was waiting, or runs since its approval, so it ends soon.
+      if ((call.taken && isWorthWaiting(answer)) || isRunning(answer)) {
         answer = (await session.wait(key, { timeoutMs: RUNNING_MS, signal })) ?? answer;
       }
       return answer;
@@ -112,9 +128,11 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
         waiting.set(content, key);
         const [oldest] = waiting.keys();
         if (waiting.size > MOST_WAITING && oldest !== undefined) waiting.delete(oldest);
+        if (asked.asTask && isWorthWaiting(answer)) return tasks.created(request.id, key, answer);
       }
       return responseFor(request, answer);
     },
+    task: (request) => tasks.answer(request),
   };
 }
 
@@ -123,8 +141,12 @@ const RUNNING_MS = 120_000;
 
 /** A lost outcome waits for a person who has to look at the target first: that takes longer than any hold. */
 function isWorthWaiting(answer: CallAnswer): boolean {
-  if (answer.answer === "unknown") return answer.interactionId === undefined;
-  return answer.answer === "pending";
+  return isRunning(answer) || answer.answer === "pending";
+}
+
+/** Begun and not over; nobody has been asked about it. */
+function isRunning(answer: CallAnswer): boolean {
+  return answer.answer === "unknown" && answer.interactionId === undefined;
 }
 
 function responseFor(request: RequestMessage, answer: CallAnswer): ResponseMessage {

@@ -5,6 +5,7 @@ import type { SheetCall } from "../tools/define-tool.ts";
 import type { UndoRecipe } from "../tools/tool-call.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { systemClock } from "../util/clock.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { createIds } from "../util/ids.ts";
 import type { JsonObject } from "../util/json.ts";
@@ -13,11 +14,16 @@ import { toolResultOf } from "./answers.ts";
 import type { McpConfig, UndoConfig, UpstreamConfig } from "./config.ts";
 import { type McpConversation, openConversation, type Reply } from "./conversation.ts";
 import { createGatedCalls, type LiveCalls } from "./gated-calls.ts";
-import { createOfferedTools } from "./offered-tools.ts";
+import { paramHeaders } from "./http-headers.ts";
+import { openHttpWire } from "./http-wire.ts";
+import { type RequestMessage, withParams } from "./message.ts";
+import { createOfferedTools, type OfferedTool } from "./offered-tools.ts";
 import type { Pins } from "./pins.ts";
-import { openStdioWire } from "./stdio-wire.ts";
+import { openSharedStdioWire, openStdioWire } from "./stdio-wire.ts";
+import { withoutTasks } from "./tasks.ts";
 import { type Snapshot, snapshotInput, snapshotOf, undoOf } from "./undo.ts";
 import { openUpstream, type Upstream } from "./upstream.ts";
+import type { Wire, WireEvents } from "./wire.ts";
 
 export interface Gateway {
   /** A client is here. Calls are recorded under its session. */
@@ -28,6 +34,10 @@ export interface Gateway {
 export interface ClientPlace {
   /** The session of its calls; every process that continues it passes the same id. Left out: a new one. */
   readonly session?: string;
+  /** Who its calls are recorded for. Left out: the agent of the configuration. */
+  readonly agent?: string;
+  /** Several stateless clients are behind it, whose requests may have the same ids. */
+  readonly isShared?: boolean;
   /** The person on whose behalf it acts; they cannot approve what it asks for. */
   readonly owner?: string;
   /** Takes what answers no request. Shape: push. */
@@ -49,9 +59,16 @@ const AGENT = "mcp";
 const HOLD_MS = 10_000;
 
 export function createGateway({ gate, config, pins, onProblem }: GatewayOptions): Gateway {
-  const { upstreams, agent = AGENT, holdMs = HOLD_MS, roots = "refuse" } = config;
+  const {
+    upstreams,
+    agent = AGENT,
+    holdMs = HOLD_MS,
+    roots = "refuse",
+    tasks: asTasks = "offer",
+  } = config;
   const ids = createIds({ clock: systemClock, random: systemRandom });
   const live: LiveCalls = new Map();
+  const refusals = new Map<string, JsonObject>();
   const conversations = new Set<McpConversation>();
   /** The open connections to each upstream, for calls whose client waits no longer. */
   const links = new Map<string, Set<Upstream>>();
@@ -69,14 +86,13 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
       if (upstream === undefined) return notConnected(tool.upstream);
       if (isLive) waited.taken = true;
       const snapshot = undo === undefined ? undefined : await take(upstream, undo, asked);
-      const related = isLive ? waited.related : undefined;
-      const isSame =
-        isLive &&
-        waited.request.params["name"] === tool.name &&
-        canonicalJson(waited.input) === canonicalJson(input);
+      const headers = paramHeaders(tool.headerParams, input);
+      const wire = { ...(isLive ? waited.wire : {}), headers, signal };
+      const isSame = isLive && canonicalJson(waited.input) === canonicalJson(input);
       const response = isSame
-        ? await upstream.request(waited.request, { signal, related })
-        : await upstream.ask("tools/call", paramsOf(tool.name, input), { signal, related });
+        ? await upstream.request(messageFor(tool, waited.request), wire)
+        : await upstream.ask("tools/call", paramsOf(tool.name, input), wire);
+      if (response.error !== undefined) remember(refusals, callId, response.error);
       const result = toolResultOf(response);
       if (undo === undefined || result.isError === true) return result;
       const done = { input, result: response.result ?? {}, snapshot };
@@ -98,14 +114,8 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
     client: ClientPlace,
     events: Parameters<Parameters<typeof openConversation>[0]["open"]>[1],
   ): Upstream {
-    const { name, command = "", args = [], env, cwd } = one;
-    const place = {
-      command,
-      args,
-      ...(env === undefined ? {} : { env }),
-      ...(cwd === undefined ? {} : { cwd }),
-    };
-    const upstream: Upstream = openUpstream(name, (wire) => openStdioWire(place, wire), {
+    const { name } = one;
+    const upstream: Upstream = openUpstream(name, (wire) => openWire(one, client, wire), {
       onMessage: events.onMessage,
       onReady: () => events.onReady(upstream),
       onEnd: (reason) => onProblem(`${name}: ${reason}; it is started again`),
@@ -119,17 +129,25 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
 
   return {
     open(client) {
-      const { session: id, owner, send } = client;
+      const { session: id, agent: asked, owner, send } = client;
       const session = gate.sessions.open({
-        agent,
+        agent: asked ?? agent,
         ...(id === undefined ? {} : { id }),
         ...(owner === undefined ? {} : { owner }),
       });
-      const calls = createGatedCalls({ session, live, holdMs, newId: () => ids.next(), onProblem });
+      const calls = createGatedCalls({
+        session,
+        live,
+        holdMs,
+        refusals,
+        newId: () => ids.next(),
+        onProblem,
+      });
       const own: Upstream[] = [];
       const conversation = openConversation({
         config: upstreams,
         roots,
+        offerTasks: asTasks === "offer",
         tools,
         calls,
         client: send,
@@ -156,6 +174,21 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
   };
 }
 
+function openWire(one: UpstreamConfig, { isShared }: ClientPlace, events: WireEvents): Wire {
+  const { url, headers, command = "", args = [], env, cwd } = one;
+  if (url !== undefined) return openHttpWire({ url, ...definedFields({ headers }) }, events);
+  const place = { command, args, ...definedFields({ env, cwd }) };
+  return isShared === true ? openSharedStdioWire(place, events) : openStdioWire(place, events);
+}
+
+const MOST_REFUSALS = 1_000;
+
+function remember(refusals: Map<string, JsonObject>, callId: string, error: JsonObject): void {
+  refusals.set(callId, error);
+  const [oldest] = refusals.keys();
+  if (refusals.size > MOST_REFUSALS && oldest !== undefined) refusals.delete(oldest);
+}
+
 function notConnected(name: string) {
   const text = `Not executed: the upstream ${name} is not connected. Call it again later.`;
   return { text, isError: true };
@@ -180,6 +213,13 @@ function madeUndo(...given: Parameters<typeof undoOf>): UndoRecipe {
     const manualGuide = `No undo could be made: ${errorText(error)}. Look at the target.`;
     return { irreversible: true, manualGuide };
   }
+}
+
+/** The client's own message, under the upstream's name of the tool. */
+function messageFor({ name, isRead }: OfferedTool, request: RequestMessage): RequestMessage {
+  const { params } = request;
+  const named = params["name"] === name ? request : withParams(request, { ...params, name });
+  return isRead ? named : withoutTasks(named);
 }
 
 function paramsOf(name: string, input: object) {

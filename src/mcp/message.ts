@@ -30,6 +30,8 @@ export interface ResponseMessage extends Read {
   readonly id: MessageId;
   readonly result?: JsonObject;
   readonly error?: JsonObject;
+  /** The status under which an upstream sent it over HTTP. */
+  readonly status?: number;
 }
 
 export type Message = RequestMessage | NotificationMessage | ResponseMessage;
@@ -51,6 +53,10 @@ export const RPC = {
   unknownMethod: -32601,
   invalidParams: -32602,
   internal: -32603,
+  /** A header of an HTTP request says something else than its body. */
+  headerMismatch: -32020,
+  missingCapability: -32021,
+  unsupportedVersion: -32022,
 } as const;
 
 /** Large enough for a file or an image in one message. */
@@ -165,6 +171,11 @@ export function errorMessage(
   return { kind: "response", raw, id: id ?? "", error };
 }
 
+/** The same request with other parameters. */
+export function withParams({ id, method }: RequestMessage, params: JsonObject): RequestMessage {
+  return requestMessage(id, method, params);
+}
+
 /** The same message under another id: unchanged where it has that id already. */
 export function withId(response: ResponseMessage, id: MessageId): ResponseMessage {
   if (response.id === id) return response;
@@ -172,7 +183,11 @@ export function withId(response: ResponseMessage, id: MessageId): ResponseMessag
     const { error } = response;
     return { ...response, id, raw: JSON.stringify({ jsonrpc: "2.0", id, error }) };
   }
-  return resultMessage(id, response.result ?? {});
+  return { ...resultMessage(id, response.result ?? {}), ...statusOf(response) };
+}
+
+function statusOf({ status }: ResponseMessage) {
+  return status === undefined ? {} : { status };
 }
 
 /** The `_meta` of a request; empty when there is none. */
@@ -187,4 +202,27 @@ export const CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities";
 
 export function isStateless(request: { readonly params: JsonObject }): boolean {
   return typeof metaOf(request)[VERSION_KEY] === "string";
+}
+
+/** The request without the claim that the client has folders to offer, in both eras of the protocol. */
+export function withoutRoots(request: RequestMessage): RequestMessage {
+  const { params } = request;
+  const meta = params["_meta"];
+  const inMeta = isJsonObject(meta) ? meta[CAPABILITIES_KEY] : undefined;
+  const inParams = request.method === "initialize" ? params["capabilities"] : undefined;
+  if (!hasRoots(inMeta) && !hasRoots(inParams)) return request;
+  const next: JsonObject = { ...params };
+  if (hasRoots(inParams)) next["capabilities"] = without(inParams);
+  if (hasRoots(inMeta) && isJsonObject(meta)) {
+    next["_meta"] = { ...meta, [CAPABILITIES_KEY]: without(inMeta) };
+  }
+  return withParams(request, next);
+}
+
+function hasRoots(capabilities: JsonValue | undefined): capabilities is JsonObject {
+  return isJsonObject(capabilities) && Object.hasOwn(capabilities, "roots");
+}
+
+function without({ roots: _, ...rest }: JsonObject): JsonObject {
+  return rest;
 }

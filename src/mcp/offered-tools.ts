@@ -18,6 +18,7 @@ import { sha256Hex } from "../util/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 import { piecesOf } from "../util/visible-text.ts";
 import type { McpToolConfig, UndoConfig, UpstreamConfig } from "./config.ts";
+import { type HeaderParam, headerParamsOf } from "./http-headers.ts";
 import type { Pins } from "./pins.ts";
 import { PROFILES, type Snapshot } from "./undo.ts";
 
@@ -31,6 +32,8 @@ export interface OfferedTool {
   /** As the gate, its rules and its records name it. */
   readonly gateName: string;
   readonly isRead: boolean;
+  /** Arguments that are repeated as headers over HTTP. */
+  readonly headerParams: readonly HeaderParam[];
 }
 
 /** Executes one approved call at its upstream, with what is needed to undo it. Shape: callback. */
@@ -111,6 +114,7 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
         offeredAs,
         gateName: `${config.name}.${name}`,
         isRead: own.effect === "read",
+        headerParams: headerParamsOf(listed["inputSchema"]),
       };
       refuseCollision(tool, byName, skeletons);
       const hidden = config.hiddenText === "allow" ? undefined : hiddenTextIn(listed);

@@ -2,15 +2,20 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { errorText } from "../util/error-text.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import { systemTimers } from "../util/timers.ts";
 import {
+  isStateless,
   LARGEST_MESSAGE,
   type Message,
   type MessageId,
+  metaOf,
   notificationMessage,
   type RequestMessage,
   type ResponseMessage,
   readUpstreamMessage,
+  requestMessage,
+  withId,
 } from "./message.ts";
 import { UpstreamGoneError, type Wire, type WireEvents, type WireRequest } from "./wire.ts";
 
@@ -82,7 +87,9 @@ export function openStdioWire(place: StdioPlace, events: WireEvents): Wire {
   });
 
   return {
-    request(request, { signal }: WireRequest = {}) {
+    request(request, { signal, onStream }: WireRequest = {}) {
+      // What it says in between has no place of its own, so a client over HTTP gets a stream from the beginning.
+      if (!isStateless(request)) onStream?.();
       if (over !== undefined) return Promise.reject(new UpstreamGoneError(over));
       if (waiting.has(request.id)) {
         return Promise.reject(new Error("a request with this id is under way"));
@@ -118,6 +125,69 @@ export function openStdioWire(place: StdioPlace, events: WireEvents): Wire {
       await ended;
     },
   };
+}
+
+/**
+ * The same for several stateless clients at once: their ids, progress tokens and subscriptions may be equal, so each
+ * request gets an id of its own, by which everything that belongs to it finds its client.
+ */
+export function openSharedStdioWire(place: StdioPlace, events: WireEvents): Wire {
+  const open = new Map<MessageId, Shared>();
+  let last = 0;
+  const wire = openStdioWire(place, {
+    ...events,
+    onMessage(message) {
+      const shared = open.get(ownIdIn(message) ?? "");
+      if (shared === undefined) return events.onMessage(message);
+      shared.related?.(restored(message, shared));
+    },
+  });
+  return {
+    ...wire,
+    async request(request, options = {}) {
+      last += 1;
+      const own = `shared-${last}`;
+      const meta = metaOf(request);
+      const token = meta["progressToken"];
+      const params =
+        token === undefined
+          ? request.params
+          : { ...request.params, _meta: { ...meta, progressToken: own } };
+      open.set(own, { id: request.id, token, related: options.related });
+      try {
+        const answer = await wire.request(requestMessage(own, request.method, params), options);
+        return withId(answer, request.id);
+      } finally {
+        open.delete(own);
+      }
+    },
+  };
+}
+
+interface Shared {
+  readonly id: MessageId;
+  readonly token: JsonValue | undefined;
+  readonly related: WireRequest["related"];
+}
+
+const SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId";
+
+/** The id of the request that a notification belongs to. */
+function ownIdIn(message: Message): string | undefined {
+  if (message.kind !== "notification") return undefined;
+  const { progressToken } = message.params;
+  const subscription = metaOf(message)[SUBSCRIPTION_KEY];
+  return [progressToken, subscription].find((one) => typeof one === "string");
+}
+
+function restored(message: Message, { id, token }: Shared): Message {
+  if (message.kind !== "notification") return message;
+  const { params } = message;
+  const meta = metaOf(message);
+  const next: JsonObject = { ...params };
+  if ("progressToken" in params && token !== undefined) next["progressToken"] = token;
+  if (SUBSCRIPTION_KEY in meta) next["_meta"] = { ...meta, [SUBSCRIPTION_KEY]: id };
+  return notificationMessage(message.method, next);
 }
 
 function cancelled({ id }: RequestMessage) {

@@ -104,6 +104,7 @@ function valueAt(values: JsonObject, place: string): JsonValue {
 }
 
 const read = { effect: "read" } as const;
+const readRepository: McpToolConfig = { ...read, paths: { read: ["path"] } };
 
 const RESTORE_FILE: McpToolConfig = {
   paths: { write: ["path"] },
@@ -165,6 +166,57 @@ export const PROFILES: Readonly<Record<string, Readonly<Record<string, McpToolCo
             as: { entityName: "{item.entityName}", observations: "{item.addedObservations}" },
           },
         },
+      },
+    },
+  },
+  /** `@cyanheads/git-mcp-server`. Its hints call nothing destructive, though it resets and deletes. */
+  git: {
+    git_blame: readRepository,
+    git_changelog_analyze: readRepository,
+    git_diff: readRepository,
+    git_log: readRepository,
+    git_reflog: readRepository,
+    git_show: readRepository,
+    git_status: readRepository,
+    git_wrapup_instructions: read,
+    git_add: {
+      paths: { write: ["path"] },
+      undo: {
+        snapshot: { tool: "git_status", input: { path: "{input.path}" } },
+        tool: "git_reset",
+        input: { path: "{input.path}", mode: "mixed", paths: "{input.paths}" },
+        description: "Takes the files out of the index.",
+      },
+    },
+    git_commit: {
+      paths: { write: ["path"] },
+      undo: {
+        // Where another commit followed, the log is another one, and nothing is reset.
+        snapshot: { tool: "git_log", input: { path: "{input.path}", maxCount: 1 } },
+        tool: "git_reset",
+        input: { path: "{input.path}", mode: "soft", target: "HEAD~1" },
+        description: "Removes the commit and keeps its changes in the index.",
+        whenMissing: "This was the first commit of the repository. Delete the branch.",
+      },
+    },
+    git_branch: {
+      paths: { write: ["path"] },
+      undo: { irreversible: true, manualGuide: "Find the branch's commit with git_reflog." },
+    },
+    git_push: {
+      effect: "external",
+      paths: { write: ["path"] },
+      undo: { irreversible: true, manualGuide: "Others may have fetched it. Push a revert." },
+    },
+    git_clone: { effect: "external", paths: { write: ["path"] }, urls: ["url"] },
+  },
+  /** `@bytebase/dbhub`. One tool both reads and writes, so every statement waits. */
+  dbhub: {
+    search_objects: read,
+    execute_sql: {
+      undo: {
+        irreversible: true,
+        manualGuide: "Write the statement that puts the rows back, or restore them from a backup.",
       },
     },
   },

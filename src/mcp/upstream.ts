@@ -3,6 +3,7 @@
 
 import { errorText } from "../util/error-text.ts";
 import type { JsonObject } from "../util/json.ts";
+import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
 import {
   CAPABILITIES_KEY,
@@ -24,6 +25,8 @@ export interface Upstream {
   /** A request of the gateway itself. */
   ask(method: string, params: JsonObject, options?: WireRequest): Promise<ResponseMessage>;
   send(message: NotificationMessage | ResponseMessage): void;
+  /** Learns from a request of the stateless era how to ask: there is no handshake that would make the upstream ready. */
+  greet(request: RequestMessage): void;
   /** True once the upstream can be asked: after the handshake, or after a request that needed none. */
   isReady(): boolean;
   close(): Promise<void>;
@@ -33,9 +36,6 @@ export interface UpstreamEvents extends WireEvents {
   /** The connection is ready, for the first time or again. Shape: push. */
   onReady(): void;
 }
-
-/** Ids that start with this are the gateway's own; a client must not use them. */
-export const OWN_ID = "sallyport-";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 10_000;
@@ -55,10 +55,12 @@ export function openUpstream(
   let closed = false;
   let pauseMs = 0;
   let asked = 0;
+  /** Part of the gateway's own ids: neither a client nor an upstream can guess one. */
+  const own = Buffer.from(systemRandom.bytes(8)).toString("hex");
 
   const nextId = (): MessageId => {
     asked += 1;
-    return `${OWN_ID}${asked}`;
+    return `sallyport-${own}-${asked}`;
   };
 
   function start(): Wire {
@@ -112,22 +114,28 @@ export function openUpstream(
     events.onReady();
   }
 
+  function greet(request: RequestMessage): void {
+    if (handshake !== undefined || !isStateless(request)) return;
+    meta = quietMeta(metaOf(request));
+    becomeReady();
+  }
+
   return {
     name,
     async request(request, options) {
       const answer = await (await current()).request(request, options);
       if (answer.error !== undefined) return answer;
       pauseMs = 0;
-      if (request.method === "initialize") handshake = request;
-      else if (isStateless(request)) {
-        meta = quietMeta(metaOf(request));
-        becomeReady();
-      }
+      if (request.method === "initialize") {
+        handshake = request;
+        meta = undefined;
+      } else greet(request);
       return answer;
     },
+    greet,
     async ask(method, params, options) {
-      const own = meta === undefined ? params : { ...params, _meta: meta };
-      return (await current()).request(requestMessage(nextId(), method, own), options);
+      const all = meta === undefined ? params : { ...params, _meta: meta };
+      return (await current()).request(requestMessage(nextId(), method, all), options);
     },
     send(message) {
       if (message.kind === "notification" && message.method === "notifications/initialized") {

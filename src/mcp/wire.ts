@@ -17,6 +17,12 @@ export interface WireRequest {
   readonly signal?: AbortSignal | undefined;
   /** Receives what the upstream says in the course of this request, where the carrier tells. Shape: push. */
   readonly related?: ((message: Message) => void) | undefined;
+  /** Called when the upstream answers with a stream of messages, before the first of them. Shape: push. */
+  readonly onStream?: (() => void) | undefined;
+  /** Called when the upstream closed that stream before its answer and wants to be asked again later. Shape: push. */
+  readonly onPause?: (() => void) | undefined;
+  /** Headers that repeat arguments of the call (`Mcp-Param-…`); for carriers that have headers. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface WireEvents {

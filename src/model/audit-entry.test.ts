@@ -1,3 +1,4 @@
+import { deflateRawSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
@@ -9,8 +10,10 @@ import {
   entryHash,
   GENESIS,
   headAfter,
+  packBlock,
   readEntry,
   sealEntry,
+  unpackBlock,
 } from "./audit-entry.ts";
 
 const draft: EventDraft = {
@@ -53,19 +56,25 @@ describe("an entry", () => {
     expect(first.data).toBe('{"a":["ü",null],"b":1}');
   });
 
-  test("its hash is the SHA-256 of its fields in RFC 8785 form, which any language can write [I19]", () => {
+  test("its hash is made of its fields in RFC 8785 form, which any language can write [I19]", () => {
     const { actor, at, dataHash: hashOfData, prev, seq, session, subject, tenant, type } = first;
-    const fields = { actor, at, dataHash: hashOfData, prev, seq, session, subject, tenant, type };
-    expect(first.hash).toBe(sha256Hex(canonicalJson({ ...fields, v: 1 })));
+    const said = { actor, dataHash: hashOfData, session, subject, tenant, type };
+    const leaf = sha256Hex(canonicalJson({ ...said, v: 2 }));
+    expect(first.hash).toBe(sha256Hex(canonicalJson({ at, leaf, prev, seq, v: 2 })));
+    const old = { ...first, v: 1 } as const;
+    expect(entryHash(old)).toBe(sha256Hex(canonicalJson({ ...said, at, prev, seq, v: 1 })));
   });
 
   test("is pinned: the same input gives this hash in every version", () => {
     const pinned = { ...draft, subject: "dec_1", session: "s", data: {} };
-    const { hash } = sealEntry(emptyHead("acme"), pinned, AT, "salt");
-    const text =
-      `{"actor":"agent:x","at":"${AT}","dataHash":"${sha256Hex("salt\n{}")}","prev":"${GENESIS}",` +
-      '"seq":1,"session":"s","subject":"dec_1","tenant":"acme","type":"decision.staged","v":1}';
-    expect(hash).toBe(sha256Hex(text));
+    const entry = sealEntry(emptyHead("acme"), pinned, AT, "salt");
+    const said = `"session":"s","subject":"dec_1","tenant":"acme","type":"decision.staged"`;
+    const data = `"dataHash":"${sha256Hex("salt\n{}")}"`;
+    const leaf = sha256Hex(`{"actor":"agent:x",${data},${said},"v":2}`);
+    const link = `{"at":"${AT}","leaf":"${leaf}","prev":"${GENESIS}","seq":1,"v":2}`;
+    expect(entry.hash).toBe(sha256Hex(link));
+    const old = `{"actor":"agent:x","at":"${AT}",${data},"prev":"${GENESIS}","seq":1,${said},"v":1}`;
+    expect(entryHash({ ...entry, v: 1 })).toBe(sha256Hex(old));
   });
 
   test.each([
@@ -96,6 +105,44 @@ describe("an entry", () => {
   test("refuses data with two meanings instead of storing one of them", () => {
     const half = { ...draft, data: { text: "\ud800" } };
     expect(() => sealEntry(emptyHead("acme"), half, AT, "salt")).toThrow();
+  });
+});
+
+describe("a block", () => {
+  const at = Date.parse(AT);
+  const same = { ...sealEntry(headAfter(first), draft, AT, "salt-2") };
+
+  test("gives its entries back, with the links between them", () => {
+    const body = packBlock([first, same]);
+    const block = { last: 2, at, head: same.hash, body };
+    expect(unpackBlock("acme", block, GENESIS)).toEqual([first, same]);
+  });
+
+  test("keeps the hash of erased data, so that the chain still verifies [T42]", () => {
+    const erased = { ...first, data: null, salt: null };
+    const block = { last: 2, at, head: same.hash, body: packBlock([erased, same]) };
+    expect(unpackBlock("acme", block, GENESIS)).toEqual([erased, same]);
+  });
+
+  test("shows a change of any entry in its last hash", () => {
+    const forged = { ...first, actor: "human:boss" };
+    const block = { last: 2, at, head: same.hash, body: packBlock([forged, same]) };
+    const last = unpackBlock("acme", block, GENESIS).at(-1) as AuditEntry;
+    expect(entryHash(last)).not.toBe(last.hash);
+  });
+
+  test.each([
+    ["nothing", []],
+    ["another first byte", [2, 3, 4]],
+    ["half a body", [...packBlock([first])].slice(0, 40)],
+    ["no list of entries", [1, ...deflateRawSync("{}")]],
+    ["no entry", [1, ...deflateRawSync("[]")]],
+    ["a number as type", [1, ...deflateRawSync('[[1,"a","b","c",null,null]]')]],
+  ])("that holds %s is damaged", (_, bytes) => {
+    const block = { last: 2, at, head: same.hash, body: Uint8Array.from(bytes) };
+    expect(() => unpackBlock("acme", block, GENESIS)).toThrow(
+      expect.objectContaining({ code: "damaged_record" }),
+    );
   });
 });
 

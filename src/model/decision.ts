@@ -17,6 +17,8 @@ import {
 /**
  * The life of a decision. Types, checks, documentation and buttons are derived from this table; the names are stored and
  * never renamed.
+ *
+ *     const next = MOVES.approved; // ["executed", "failed"]
  */
 export const MOVES = {
   pending_tech: ["rejected_tech", "pending_ml"],
@@ -32,18 +34,31 @@ export type DecisionState = keyof typeof MOVES;
 export type DecisionId = string;
 export type SessionId = string;
 
+/**
+ * The seven states, in the order of the table.
+ *
+ *     const options = DECISION_STATES.map((state) => ({ value: state }));
+ */
 export const DECISION_STATES = Object.keys(MOVES) as readonly DecisionState[];
 
 export function isDecisionState(name: unknown): name is DecisionState {
   return typeof name === "string" && Object.hasOwn(MOVES, name);
 }
 
-/** Looks only at the table above: no guard is asked, and a name outside the seven is never legal. */
+/**
+ * Looks only at the table above: no guard is asked, and a name outside the seven is never legal.
+ *
+ *     isLegal("pending_tech", "approved"); // false
+ */
 export function isLegal(from: string, to: string): boolean {
   return isDecisionState(from) && (MOVES[from] as readonly string[]).includes(to);
 }
 
-/** Final states have no way out; the other three are in flight. */
+/**
+ * Final states have no way out; the other three are in flight.
+ *
+ *     isFinal("executed"); // true
+ */
 export function isFinal(state: string): boolean {
   return isDecisionState(state) && MOVES[state].length === 0;
 }
@@ -57,7 +72,11 @@ export function copyMetadata(metadata: Metadata): Metadata {
   return flat ? { ...metadata } : structuredClone(metadata);
 }
 
-/** The zero value: this tier has not reviewed yet. */
+/**
+ * The verdict of a review that has not happened yet.
+ *
+ *     const isReviewed = decision.techVerdict.validator !== NO_VERDICT.validator;
+ */
 export const NO_VERDICT: Verdict = Object.freeze({
   approved: false,
   score: 0,

@@ -5,6 +5,8 @@
  * retry: never (the same call will fail again), later (nothing is wrong with the record, ask again),
  * after_reread (another caller was first: read again, then decide), safe (nothing was written, the same call may be repeated),
  * ask_a_person (it may or may not have happened; never repeat blindly).
+ *
+ *     const { status, retry, summary } = ERRORS.not_found;
  */
 // biome-ignore format: a table
 export const ERRORS = {
@@ -66,7 +68,11 @@ export interface ErrorDetails {
   readonly [name: string]: string | number | boolean | readonly string[] | undefined;
 }
 
-/** The one error class. Recognise it with `isSallyportError(error, "not_found")`, also after wrapping. */
+/**
+ * The one error class. Recognise it with `isSallyportError(error, "not_found")`, also after wrapping.
+ *
+ *     if (error instanceof SallyportError) console.error(error.code, error.details);
+ */
 export class SallyportError extends Error {
   override readonly name = "SallyportError";
   readonly code: ErrorCode;
@@ -87,7 +93,11 @@ export class SallyportError extends Error {
   }
 }
 
-/** True when the error, or anything in its chain of causes, is a SallyportError (with that code, if one is named). */
+/**
+ * True when the error, or anything in its chain of causes, is a SallyportError (with that code, if one is named).
+ *
+ *     if (isSallyportError(error, "already_answered")) console.log("Another person was first.");
+ */
 export function isSallyportError(error: unknown, code?: ErrorCode): error is Error {
   for (let link: unknown = error, hops = 0; link instanceof Error && hops < 16; hops += 1) {
     if (link instanceof SallyportError && (code === undefined || link.code === code)) return true;

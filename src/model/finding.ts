@@ -29,13 +29,20 @@ export const FINDING_SEVERITIES = [
 ] as const;
 export type FindingSeverity = (typeof FINDING_SEVERITIES)[number];
 
-/** Every gate answers one of three, always with what led to it. Deny beats ask, ask beats allow. */
+/**
+ * Every gate answers one of four, always with what led to it: allow, review (both machine reviews, no person), ask (both
+ * reviews and a person), deny. Deny beats ask, ask beats review, review beats allow.
+ */
 export interface GateAnswer {
-  readonly answer: "allow" | "ask" | "deny";
+  readonly answer: "allow" | "review" | "ask" | "deny";
   readonly findings: readonly Finding[];
 }
 
-/** Where in a run policies are asked. Not called checkpoints: that word means a person's go. */
+/**
+ * Where in a run policies are asked. Not called checkpoints: a checkpoint asks a person.
+ *
+ *     const isPoint = GATE_POINTS.includes("pre-tool");
+ */
 export const GATE_POINTS = [
   "pre-tool",
   "post-tool",

@@ -40,7 +40,7 @@ export function rolesProblem(roles: readonly Role[]): string | undefined {
   if (roles.length === 0) return "Give at least one role.";
   if (new Set(roles).size < roles.length) return "Name each role once.";
   if (roles.includes("agent") && roles.length > 1) {
-    return "An agent has no other role: whoever proposes as a program must not decide.";
+    return "An agent has no other role: a program that proposes must not decide.";
   }
   if (roles.length > 1 && (roles.includes("subagent") || roles.includes("executor"))) {
     return "A sub-agent and an executor have no other role: each is for one thing.";

@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { JsonObject, JsonValue } from "../util/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 import { checkReason, type DecisionId, type SessionId } from "./decision.ts";
 import { SallyportError } from "./errors.ts";
 import { checkName, type Instant } from "./names.ts";
@@ -104,9 +105,10 @@ export const INTERACTIONS = record(
     callId: text(),
     /** What was shown; an answer that carries another one is not an answer to this. */
     hash: text(),
-    /** What a `confirm` shows, and the definitions of its tools, one per call; null for the other types. */
-    preview: data<Preview>().optional(),
-    definitions: data<readonly JsonObject[]>().optional(),
+    /** What a `confirm` shows, without what the other columns say (see `storedPreview`); null for the other types. */
+    preview: data<StoredPreview>().optional(),
+    /** The hashes of its tools' definitions, one per call. Earlier versions stored the definitions themselves here. */
+    definitions: data<readonly (string | JsonObject)[]>(LIST).optional(),
     /** The decision that a confirmation is about, empty for the others. */
     decisionId: text<DecisionId | "">(),
     /** The operation whose outcome was lost, empty for the others. */
@@ -115,11 +117,13 @@ export const INTERACTIONS = record(
     /** The agent, its delegators, and the people on whose behalf they act: none of them may decide. */
     chain: data<readonly string[]>(LIST).packedIn("facts"),
     /** What may be answered to a question; empty for free text. */
-    choices: data<readonly string[]>(LIST).packedIn("facts"),
+    choices: data<readonly string[]>(LIST).optional([]).packedIn("facts"),
     pendingTool: data<PendingTool>(ANY_SIZE).optional().packedIn("facts"),
     /** Facts for readers, and for the flow that resumes. */
     metadata: data<JsonObject>(ANY_SIZE).packedIn("facts"),
-    requires: data<Requirement>(LIST).packedIn("facts"),
+    requires: data<Requirement>(LIST)
+      .optional([{ name: "review", count: 1 }])
+      .packedIn("facts"),
     votes: data<readonly Vote[]>().optional([]),
     remarks: data<readonly Remark[]>().optional([]),
     /** Whose turn it is: reviewers may have asked the agent back. */
@@ -162,6 +166,12 @@ export interface Interaction
   /** When and to whom it escalates if it is unanswered; undefined for never. */
   readonly escalation: { readonly at: Instant; readonly to: string } | undefined;
 }
+
+/** The tool definitions that people were shown, each stored once under its SHA-256. */
+export const DEFINITIONS = record("definitions", {
+  id: key(),
+  definition: data<JsonObject>(ANY_SIZE),
+});
 
 /** Maps a keyed call of a session to its decision, so that a repeated call finds it instead of proposing a second one. */
 export const CALL_KEYS = record("call_keys", {
@@ -330,6 +340,43 @@ export function whyClosed(closed: Interaction): SallyportError {
   });
 }
 
+/** The verdict of a question that was closed without a yes. */
+export function noOf({ by, reason }: { readonly by: string; readonly reason: string }) {
+  return {
+    approved: false,
+    score: 0,
+    severity: "block",
+    reason,
+    validator: by,
+    policyVersion: "",
+  } as const;
+}
+
+/** Only what was found out closes the question about a lost outcome. */
+export function staysOpen({ id, type }: Interaction): SallyportError {
+  const hint =
+    "What became of the call is still open. Say whether it happened; give it up if no one can find out.";
+  return new SallyportError("illegal_transition", { id, type, hint });
+}
+
+/** It is open and unchanged, so the hash, the deadline or the decision behind it did not match. */
+export function whyNotAnswered(
+  { id, deadline, hash }: Interaction,
+  step: number,
+  seen: unknown,
+): SallyportError {
+  // With the right hash, only the deadline can be the reason.
+  if (step === 0 && seen === hash) {
+    const hint = `This question expired at ${deadline}; it counted as no.`;
+    return new SallyportError("approval_void", { id, deadline, expired: true, hint });
+  }
+  const hint =
+    step === 0
+      ? "It changed since you saw it: the hash is not the one of this question. Look at it again."
+      : "It changed since you saw it: what it is about was changed or decided in another way. Look at it again.";
+  return new SallyportError("approval_void", { id, deadline, hint });
+}
+
 /**
  * What a reviewer is shown of a decision and what the approval is bound to. A change of any of it changes the hash, and an
  * approval of another hash is no approval.
@@ -358,10 +405,48 @@ export interface Preview {
   readonly epoch: string;
   /** The verdict of the business validator, next to which the person gives theirs. */
   readonly machine?: JsonObject;
+  /** Present when both machine reviews decided and no person was asked. */
+  readonly lane?: "review";
   /** What is wrong with a tool of it by its own declaration: no dry run and no undo. */
   readonly warnings?: readonly string[];
   /** The counter-checks of its calls, one per call; null for a call that needs none. */
   readonly deliverables?: JsonValue;
+}
+
+/** What a stored preview leaves out because it is usual. A class that is absent reads as the strictest. */
+const USUAL: StoredPreview = { stateVersion: [""], safetyClass: "irreversible", epoch: "" };
+
+/** What the other columns of a confirmation repeat of its preview. */
+interface BesidePreview
+  extends Pick<InteractionDraft, "sessionId" | "chain" | "requires" | "metadata"> {
+  readonly tenant: string;
+  readonly decisionId: DecisionId | "";
+}
+
+/** A preview without what its row repeats; `machine` is null when the preview has none and the row has one. */
+type StoredPreview = Partial<Omit<Preview, "machine">> & { readonly machine?: JsonObject | null };
+
+/** Each field of a preview is stored once: what the row of its question says, or is usual, is left out. */
+export function storedPreview(preview: Preview, beside: BesidePreview): StoredPreview {
+  const repeated: Readonly<Record<string, unknown>> = { ...repeatedIn(beside) };
+  const own = Object.entries(preview).filter(
+    ([name, value]) => !isDeepStrictEqual(repeated[name], value),
+  );
+  const lacks = preview.machine === undefined && repeated["machine"] !== undefined;
+  return Object.fromEntries(lacks ? [...own, ["machine", null]] : own);
+}
+
+/** The preview that was shown. What the cell says counts, so a change of the cell or of the row changes the hash. */
+export function wholePreview(stored: StoredPreview, beside: BesidePreview): Preview {
+  const { machine, ...rest } = { ...repeatedIn(beside), ...stored };
+  return (machine === null || machine === undefined ? rest : { ...rest, machine }) as Preview;
+}
+
+function repeatedIn(beside: BesidePreview): StoredPreview {
+  const { decisionId, tenant, sessionId, chain: askers, requires = ONE_PERSON, metadata } = beside;
+  const same = { ...USUAL, decisionId, tenant, sessionId, askers, requires };
+  const machine = metadata?.["machine"];
+  return isJsonObject(machine) ? { ...same, machine } : same;
 }
 
 /** H of the spine: canonical form, so that any language can recompute it. */

@@ -55,6 +55,8 @@ const TOO_LARGE: readonly string[] = ["too_large", "too_deep", "too_many_nodes"]
 /**
  * Reads JSON that comes from outside, once and strictly: what two readers could understand in two ways is refused. Throws
  * invalid_json, payload_too_large.
+ *
+ *     const input = parseJson('{"cents": 900}');
  */
 export function parseJson(text: string | Uint8Array, limits?: JsonLimits): JsonValue {
   try {

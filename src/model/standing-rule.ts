@@ -120,7 +120,7 @@ export function standingRuleProblem(draft: StandingRuleDraft): string | undefine
   const { tool, definitionHash, reason, forMs, workingDirectory: folder, needsExact } = draft;
   if (!isName(tool) || !isName(definitionHash)) return "Name the tool and its definition";
   if (!mayBeCovered(draft)) {
-    return `"${tool}" cannot be taken back, so no rule can cover it: a person decides each time`;
+    return `"${tool}" cannot be undone, so no rule can cover it: a person decides each time`;
   }
   if (draft.destructive !== false) {
     return `"${tool}" destroys data, so no rule can cover it: a person decides each time`;

@@ -8,15 +8,15 @@ import { baseName, type ShellScript, type ShellWord } from "./shell/script.ts";
 type Answer = GateAnswer["answer"];
 
 /** Strictest first. */
-const ANSWERS: readonly Answer[] = ["deny", "ask", "allow"];
+const ANSWERS: readonly Answer[] = ["deny", "ask", "review", "allow"];
 
 function strictest(answers: readonly Answer[]): Answer {
-  // Answers may come from third-party code: a value that is none of the three is not consent.
+  // Answers may come from third-party code: a value that is none of them is not consent.
   if (!answers.every((answer) => ANSWERS.includes(answer))) return "deny";
   return ANSWERS.find((answer) => answers.includes(answer)) ?? "ask";
 }
 
-/** Deny beats ask, ask beats allow. Without any answer a person is asked: silence never allows. */
+/** Deny beats ask, ask beats review, review beats allow. Without any answer a person is asked: silence never allows. */
 export function joinAnswers(answers: readonly GateAnswer[]): GateAnswer {
   return {
     answer: strictest(answers.map(({ answer }) => answer)),
@@ -38,6 +38,11 @@ export function mergeFindings(findings: readonly Finding[]): readonly Finding[] 
 
 export function allow(): GateAnswer {
   return { answer: "allow", findings: [] };
+}
+
+/** Both machine reviews decide, and no person is asked. */
+export function review(policy: string, message: string): GateAnswer {
+  return { answer: "review", findings: [{ severity: "warning", policy, message }] };
 }
 
 /** A person has to decide. The finding gives the reason and does not deny by itself. */
@@ -120,13 +125,14 @@ export function changesFolder(words: readonly ShellWord[]): boolean {
   return MOVES.has(baseName(name?.text ?? "")) || rest.some(({ text }) => MOVING_OPTIONS.has(text));
 }
 
-/** Counts of denied calls, by tool and by the check that denied them. For display, audit and the breaker. */
+/** Counts of denied calls, by tool, by agent and by the check that denied them. For display, audit and the breaker. */
 export interface Denials {
   readonly total: number;
   /** Denials since the last allowed call. */
   readonly inARow: number;
   readonly byTool: ReadonlyMap<string, number>;
   readonly byPolicy: ReadonlyMap<string, number>;
+  readonly byAgent: ReadonlyMap<string, number>;
   /** Epoch milliseconds of the last denial. */
   readonly lastAt: number | undefined;
 }
@@ -140,16 +146,22 @@ export const NO_DENIALS: Denials = Object.freeze({
   inARow: 0,
   byTool: new Map(),
   byPolicy: new Map(),
+  byAgent: new Map(),
   lastAt: undefined,
 });
 
-/** Records one answer of the gate. An allowed call ends a run of denials; an ask changes nothing. */
+/** Records one answer of the gate. An allowed call ends a run of denials; one that others decide about changes nothing. */
 export function countAnswer(
   denials: Denials,
-  call: { readonly tool: string; readonly answer: GateAnswer; readonly now: number },
+  call: {
+    readonly tool: string;
+    readonly agent: string;
+    readonly answer: GateAnswer;
+    readonly now: number;
+  },
 ): Denials {
   const { answer, findings } = call.answer;
-  if (answer === "ask") return denials;
+  if (answer === "ask" || answer === "review") return denials;
   if (answer === "allow") return denials.inARow === 0 ? denials : { ...denials, inARow: 0 };
   const policies = new Set(findings.filter(isBlocking).map(({ policy }) => policy));
   return {
@@ -157,6 +169,7 @@ export function countAnswer(
     inARow: denials.inARow + 1,
     byTool: counted(denials.byTool, [call.tool]),
     byPolicy: counted(denials.byPolicy, policies),
+    byAgent: counted(denials.byAgent, [call.agent]),
     lastAt: call.now,
   };
 }
@@ -167,6 +180,7 @@ export interface DenialSnapshot {
   /** Most often denied first. */
   readonly byTool: readonly (readonly [string, number])[];
   readonly byPolicy: readonly (readonly [string, number])[];
+  readonly byAgent: readonly (readonly [string, number])[];
   readonly lastAt: number | undefined;
 }
 
@@ -177,6 +191,7 @@ export function denialSnapshot(denials: Denials): DenialSnapshot {
     inARow: denials.inARow,
     byTool: ranked(denials.byTool),
     byPolicy: ranked(denials.byPolicy),
+    byAgent: ranked(denials.byAgent),
     lastAt: denials.lastAt,
   };
 }

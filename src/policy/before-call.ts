@@ -180,7 +180,9 @@ function isSpace(character: string | undefined): boolean {
  * The points of a run at which hooks run. `veto`: whether the answer can stop what is about to happen; without it the event
  * has already happened. `failing`: what a hook means that throws, times out or returns nothing. Before an action that is a
  * denial; a broken hook at `stop` must not keep an agent running forever. `ask`: whether a person can be asked at this
- * point; where nobody can, a hook that asks denies.
+ * point; where that is not possible, a hook that asks denies.
+ *
+ *     const canStop = HOOK_POINTS.before_tool.veto;
  */
 // biome-ignore format: a table
 export const HOOK_POINTS = {
@@ -275,7 +277,7 @@ function readAnswer(point: HookPoint, policy: string, value: unknown): GateAnswe
   if (answer === "deny") return deny(policy, `A hook refused this: ${said} Nothing was executed.`);
   return HOOK_POINTS[point].ask === "person"
     ? ask(policy, `A hook wants a person to decide: ${said}`)
-    : deny(policy, `A hook wants a person to decide, and nobody can be asked here: ${said}`);
+    : deny(policy, `A hook wants a person to decide, and no person can be asked here: ${said}`);
 }
 
 function broken(point: HookPoint, policy: string, how: string): GateAnswer {

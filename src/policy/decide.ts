@@ -14,6 +14,7 @@ import {
   joinAnswers,
   mergeFindings,
   type ResolvedResource,
+  review,
   type SeenCall,
   type SeenFile,
   type SeenScript,
@@ -75,7 +76,7 @@ interface Evaluation {
 /**
  * The one gate for every call, whatever its entry path. All checks run each time, so that the log shows every answer:
  * facts, permission (unresolved files, rules, class), gate policies before grants, outside answers. Deny beats ask, ask
- * beats allow; silence asks. Finally, an ask without a person to answer becomes a denial.
+ * beats review, review beats allow; silence asks. Finally, an ask without a person to answer becomes a denial.
  *
  * A check that throws denies in its own name. The same facts and state give the same decision: no clock, no randomness,
  * no I/O.
@@ -225,7 +226,7 @@ const CHECKS: Readonly<Record<PermissionClass, Check>> = {
   bash: checkBash,
   file: checkFile,
   webfetch: checkWebfetch,
-  readonly: () => allow(),
+  readonly: checkReadonly,
   generic: checkGeneric,
   "": checkGeneric,
 };
@@ -270,11 +271,37 @@ function checkUnresolved({ unresolved }: SeenCall): GateAnswer | undefined {
  * read-only or destructive has no effect; only the class readonly is allowed without a rule.
  */
 function checkGeneric({ facts }: SeenCall, { policy }: PermissionState): GateAnswer {
-  if (allowingRule(policy, facts, { kind: "call" })) return allow();
+  const allowed = answerOfRule(facts.tool, allowingRule(policy, facts, { kind: "call" }));
+  if (allowed !== undefined) return allowed;
   return ask(
     "permission.generic",
     `Tool ${shown(facts.tool)} needs a person's consent, because no rule allows this call.`,
   );
+}
+
+/** What an allowing rule answers; undefined without one. */
+function answerOfRule(
+  tool: string,
+  found: ReturnType<typeof allowingRule>,
+): GateAnswer | undefined {
+  if (found?.rule.effect !== "review") return found && allow();
+  const { id, reason } = found.rule;
+  const message = `Rule ${shown(id)} wants both machine reviews of tool ${shown(tool)}: ${reason}`;
+  return review(`rule.${id}`, message);
+}
+
+/** Class readonly is allowed without a rule; one that wants a review of it counts all the same. */
+function checkReadonly({ facts, files, urls }: SeenCall, { policy }: PermissionState): GateAnswer {
+  const subjects = [
+    { kind: "call" } as const,
+    ...files.map(({ segments, access }) => ({ kind: "file", segments, access }) as const),
+    ...urls.flatMap(({ read }) =>
+      read.ok ? [{ kind: "url", identity: read.identity } as const] : [],
+    ),
+  ];
+  const rules = subjects.map((subject) => allowingRule(policy, facts, subject));
+  const answers = rules.map((rule) => answerOfRule(facts.tool, rule) ?? allow());
+  return joinAnswers(answers);
 }
 
 const FILE = "permission.file";
@@ -307,9 +334,9 @@ function checkPath(file: SeenFile, { facts }: SeenCall, state: PermissionState):
     const isEnough = root.access === "write" || access === "read";
     return isEnough && folder !== undefined && isWithin(segments, folder);
   });
-  if (isOpen || allowingRule(state.policy, facts, { kind: "file", segments, access })) {
-    return allow();
-  }
+  const rule = allowingRule(state.policy, facts, { kind: "file", segments, access });
+  const allowed = answerOfRule(facts.tool, rule) ?? (isOpen ? allow() : undefined);
+  if (allowed !== undefined) return allowed;
   return ask(
     FILE,
     `${shown(file.resolved)} is outside the folders open for ${access === "write" ? "writing" : "reading"}, and no rule allows it, so a person has to decide. Stay inside the open folders to avoid the wait.`,
@@ -343,7 +370,9 @@ function checkUrl(
     );
   }
   const { host, port } = read.identity;
-  if (allowingRule(policy, facts, { kind: "url", identity: read.identity })) return allow();
+  const rule = allowingRule(policy, facts, { kind: "url", identity: read.identity });
+  const allowed = answerOfRule(facts.tool, rule);
+  if (allowed !== undefined) return allowed;
   return ask(
     WEBFETCH,
     `Fetching from ${shown(host)} (port ${port}) needs a person's consent, because no rule allows this host and port.`,
@@ -404,7 +433,9 @@ function checkPart(
   if (part.blocks.length > 0) {
     return joinAnswers(part.blocks.map((why) => unclear(nameOf(part), why)));
   }
-  if (allowingRule(policy, facts, { kind: "command", part, script })) return allow();
+  const rule = allowingRule(policy, facts, { kind: "command", part, script });
+  const allowed = answerOfRule(facts.tool, rule);
+  if (allowed !== undefined) return allowed;
   return ask(
     BASH,
     `${nameOf(part)} needs a person's consent, because no rule allows it in this folder.`,

@@ -13,7 +13,8 @@ import {
 
 const count = (steps: readonly (readonly [string, GateAnswer])[], start: Denials = NO_DENIALS) =>
   steps.reduce(
-    (denials, [tool, answer], index) => countAnswer(denials, { tool, answer, now: 100 + index }),
+    (denials, [tool, answer], index) =>
+      countAnswer(denials, { tool, agent: "one", answer, now: 100 + index }),
     start,
   );
 
@@ -36,6 +37,7 @@ test("denials are counted by tool and by the check that denied them [I-25]", () 
       ["rule.x", 3],
       ["danger.y", 1],
     ],
+    byAgent: [["one", 3]],
     lastAt: 102,
   });
 });
@@ -63,6 +65,7 @@ test("later denials change neither a snapshot nor the earlier state [I-25]", () 
     inARow: 0,
     byTool: [],
     byPolicy: [],
+    byAgent: [],
     lastAt: undefined,
   });
 });
@@ -72,11 +75,13 @@ test("invented tool names cannot exhaust the memory [I-25]", () => {
   for (let number = 0; number < 3000; number += 1) {
     denials = countAnswer(denials, {
       tool: `invented-${number}`,
+      agent: `agent-${number}`,
       answer: no(`p${number}`),
       now: 0,
     });
   }
-  const { total, byTool, byPolicy } = denialSnapshot(denials);
+  const { total, byTool, byPolicy, byAgent } = denialSnapshot(denials);
+  expect(byAgent.length).toBe(byTool.length);
   expect(total).toBe(3000);
   expect(byTool.length).toBeLessThanOrEqual(1001);
   expect(byPolicy.length).toBeLessThanOrEqual(1001);

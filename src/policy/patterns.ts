@@ -444,3 +444,12 @@ function parseKey(quoted: string): string | undefined {
     return undefined;
   }
 }
+
+/** `allow` and `review` need no person, so such a rule has to write out what it allows. */
+export function isAllowing({ effect }: { readonly effect: string }): boolean {
+  return effect === "allow" || effect === "review";
+}
+
+export function isRuleEffect(effect: string): boolean {
+  return ["allow", "review", "ask", "deny"].includes(effect);
+}

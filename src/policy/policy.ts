@@ -25,7 +25,9 @@ import {
   holdsForInput,
   type InputTest,
   isAllowedBy,
+  isAllowing,
   isRestrictedBy,
+  isRuleEffect,
   isWithin,
   literalStart,
   matchHost,
@@ -47,7 +49,8 @@ export interface Policy {
 /** A rule matches when everything it names holds; fields that are not set do not restrict it. */
 export interface Rule {
   readonly id: string;
-  readonly effect: "allow" | "ask" | "deny";
+  /** `allow` asks nobody, `review` both machine reviews, `ask` these and a person. Of several rules the strictest counts. */
+  readonly effect: "allow" | "review" | "ask" | "deny";
   /** The name of a tool, or a prefix and `*`; or a list of them, of which one has to fit. */
   readonly tool: string | readonly string[];
   /**
@@ -117,6 +120,11 @@ export function policyHash(policy: Policy): string {
   return sha256Hex(canonicalJson({ kind: "sallyport.policy", policy }));
 }
 
+/**
+ * The policy without rules: a person is asked about every call that is not read-only.
+ *
+ *     const gate = createGate({ policy: NO_RULES });
+ */
 export const NO_RULES: Policy = Object.freeze({ version: "none", rules: Object.freeze([]) });
 
 function toolsOf({ tool }: Pick<Rule, "tool">): readonly string[] {
@@ -173,7 +181,7 @@ function checkPolicy(policy: Policy): void {
 
 function ruleProblem(rule: Rule): string | undefined {
   unknownKeys(rule.id, rule, RULE_KEYS);
-  if (!["allow", "ask", "deny"].includes(rule.effect)) return "needs an effect: allow, ask or deny";
+  if (!isRuleEffect(rule.effect)) return "needs an effect: allow, review, ask or deny";
   if (!isText(rule.reason)) return "needs a reason, a text of up to 1000 characters";
   const tools = toolsOf(rule);
   if (tools.length === 0 || tools.length > 1_000 || !tools.every(isToolPattern)) {
@@ -205,7 +213,7 @@ function subjectProblem(rule: Rule): string | undefined {
   if (rule.class !== undefined && subject !== "" && wanted[rule.class] !== subject) {
     return `names a ${subject}, which the class ${rule.class} does not look at`;
   }
-  if (rule.effect === "allow") {
+  if (isAllowing(rule)) {
     if (rule.class !== undefined && wanted[rule.class] !== subject) {
       return `allows class ${rule.class} without naming a ${wanted[rule.class]}; write out what it allows`;
     }
@@ -233,7 +241,7 @@ function folderProblem({ command, effect, folder }: Rule): string | undefined {
     return folder === undefined ? undefined : "has a folder, which belongs to a command";
   }
   if (folder === undefined) {
-    return effect === "allow"
+    return isAllowing({ effect })
       ? 'allows a command without naming its folder; add the one it is meant for, such as folder: "/work/app"'
       : undefined;
   }
@@ -287,13 +295,14 @@ type Subject =
 const CALL: Subject = { kind: "call" };
 const ONLY_THE_CALL: readonly Subject[] = [CALL];
 
-/** The rule that allows this subject, if any. A rule that names no command, path or host allows none. */
+/** The rule that allows this subject, if any; of several the one that wants a review. A rule that names no command, path or host allows none. */
 export function allowingRule(
   policy: CompiledPolicy,
   facts: CallFacts,
   subject: Subject,
 ): CompiledRule | undefined {
-  return matching(policy, facts, subject).find(({ rule }) => rule.effect === "allow");
+  const fitting = matching(policy, facts, subject).filter(({ rule }) => isAllowing(rule));
+  return fitting.find(({ rule }) => rule.effect === "review") ?? fitting[0];
 }
 
 /**
@@ -306,7 +315,7 @@ export function restrictingRules(policy: CompiledPolicy, call: SeenCall): GateAn
   const rules = new Set<CompiledRule>();
   for (const subject of subjectsOf(call)) {
     for (const compiled of matching(policy, facts, subject)) {
-      if (compiled.rule.effect !== "allow") rules.add(compiled);
+      if (!isAllowing(compiled.rule)) rules.add(compiled);
     }
   }
   const answers = Array.from(rules, ({ rule }) =>
@@ -390,7 +399,7 @@ function matches(compiled: CompiledRule, facts: CallFacts, subject: Subject): bo
 
 function isOfEffect({ effect, toolEffect }: Rule, facts: CallFacts): boolean {
   if (toolEffect === undefined || toolEffect === facts.effect) return true;
-  return effect !== "allow" && isUndeclared(facts);
+  return !isAllowing({ effect }) && isUndeclared(facts);
 }
 
 function isUndeclared({ effect = "" }: CallFacts): boolean {
@@ -403,7 +412,7 @@ function matchesSubject(compiled: CompiledRule, subject: Subject): boolean {
     case "command": {
       const { words, wrappers } = subject.part;
       if (rule.command === undefined || !isInFolder(compiled, subject)) return false;
-      if (rule.effect === "allow") return isAllowedBy(words, rule.command, rule.options ?? []);
+      if (isAllowing(rule)) return isAllowedBy(words, rule.command, rule.options ?? []);
       const pattern = rule.command;
       return [...wrappers, words].some((layer) => isRestrictedBy(layer, pattern));
     }
@@ -427,7 +436,7 @@ function isInFolder(
   { part, script }: Extract<Subject, { kind: "command" }>,
 ): boolean {
   const { folder: here, moves } = script;
-  if (rule.effect !== "allow") {
+  if (!isAllowing(rule)) {
     return folder === undefined || here === undefined || moves || isWithin(here, folder);
   }
   if (folder === undefined || here === undefined || part.folder !== undefined) return false;
@@ -546,7 +555,7 @@ function file(into: Map<string, ToolRules>, tool: string, compiled: CompiledRule
   const rules = into.get(tool) ?? { byKey: new Map(), inputPlaces: new Map(), watched: new Map() };
   into.set(tool, rules);
   const kind = watchedBy(compiled);
-  if (kind !== undefined && compiled.rule.effect !== "allow") {
+  if (kind !== undefined && !isAllowing(compiled.rule)) {
     rules.watched.set(kind, Math.max(compiled.expiresAt, rules.watched.get(kind) ?? 0));
   }
   const equality = compiled.inputTests.find(({ equal }) => equal !== undefined);
@@ -568,7 +577,7 @@ function keyOf({ rule, hostPattern, pathPattern }: CompiledRule): string {
   const name = rule.command?.[0];
   if (name !== undefined && !name.endsWith("*")) {
     // Restrictions match a program by its base name, in any folder.
-    return commandKey(rule.effect === "allow" ? name : baseName(name));
+    return commandKey(isAllowing(rule) ? name : baseName(name));
   }
   if (hostPattern !== undefined) return hostKey(hostPattern.host);
   if (pathPattern !== undefined && literalStart(pathPattern).length > 0) {

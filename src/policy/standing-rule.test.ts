@@ -278,7 +278,7 @@ describe("a rule to be made", () => {
   test("is refused for irreversible and destructive tools, with the reason", () => {
     expect(standingRuleProblem(draft())).toBeUndefined();
     expect(standingRuleProblem(draft({ safetyClass: "irreversible" }))).toMatch(
-      /cannot be taken back, so no rule can cover it/,
+      /cannot be undone, so no rule can cover it/,
     );
     expect(standingRuleProblem(draft({ safetyClass: "" }))).toMatch(/no rule can cover/);
     expect(standingRuleProblem(draft({ destructive: true }))).toMatch(/destroys data/);

@@ -566,7 +566,8 @@ function contentId(hash: string): string {
 
 /** Of two identical calls that are proposed at the same time one is put before people. */
 export function contentStep(decisionId: DecisionId, { hash, replaces }: Content): Step {
-  const row = CALL_KEYS.row({ actionHash: hash, decisionId, step: 0, createdAt: NOW });
+  // The hash is in the id.
+  const row = CALL_KEYS.row({ actionHash: "", decisionId, step: 0, createdAt: NOW });
   const id = contentId(hash);
   return replaces === ""
     ? insertStep(CALL_KEYS, id, row)

@@ -8,11 +8,20 @@ import {
   type Task,
   type TaskId,
 } from "../model/task.ts";
-import { type Clock, stopwatch as realStopwatch } from "../util/clock.ts";
+import { type Clock, stopwatch as realStopwatch, toIso } from "../util/clock.ts";
 import type { JsonObject } from "../util/json.ts";
-import type { Change, EventPlan, Row, Step, Table } from "./engine.ts";
+import {
+  type Change,
+  type Conditions,
+  type EventPlan,
+  NOW,
+  type Row,
+  type Step,
+  type Table,
+  type Values,
+} from "./engine.ts";
 import type { Hold } from "./operations.ts";
-import { engineClaims, LIVE } from "./task-claims.ts";
+import { engineClaims, LIVE, OVER } from "./task-claims.ts";
 import {
   CALLER,
   type ClaimRef,
@@ -21,6 +30,7 @@ import {
   fits,
   missingTask,
   movedLane,
+  NEVER,
   rowOfQueue,
   rowOfTask,
   type TaskCause,
@@ -50,19 +60,28 @@ export function engineTasks(
 
   async function swap({ task, expectedVersion, cause }: TaskSwap): Promise<Task> {
     const next = { ...task, version: expectedVersion + 1 };
+    // A renewal prolongs the lease or, while the stored one lasts longer, keeps it. The time may pass from one to the other.
+    const ways = cause?.event === "task.renewed" ? [true, false, true] : [false];
+    let refused = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       const current = await stored(task.id);
       checkSwap(current?.task, { task, expectedVersion });
       if (current === undefined) throw missingTask(task.id);
-      const result = await engine.commit(await swapChange(engine, current, next, cause));
+      const lease = leaseTerms(current, cause, ways[refused] === true);
+      const change = await swapChange(engine, current, next, cause, lease);
+      const result = await engine.commit(change);
       if (result.committed) {
-        freed(next);
-        return next;
+        const written = withLease(next, result.rows[0]);
+        freed(written);
+        return written;
       }
-      // Everything else is as we saw it, so it is the lease that is over.
+      // If everything else is as we saw it, it is the time that did not fit.
       const { current: met = {}, step } = result;
       const same = SEEN.every((column) => met[column] === current.queue?.[column]);
-      if (cause?.underLease === true && step === 0 && same) throw lost(current.task);
+      if (step !== 0 || !same) continue;
+      if (cause?.overLease === true) throw held(current.task);
+      refused += 1;
+      if (refused === ways.length && cause?.underLease === true) throw lost(current.task);
     }
     throw outrun(task.id);
   }
@@ -161,6 +180,11 @@ function lost({ id, status, fence }: Task): SallyportError {
   return new SallyportError("claim_lost", { id, status, current: fence, hint });
 }
 
+function held({ id, status }: Task): SallyportError {
+  const hint = "Its lease has not run out. Choose another task, or wait.";
+  return new SallyportError("not_claimable", { id, status, why: `it is ${status}`, hint });
+}
+
 function outrun(id: TaskId): SallyportError {
   const hint = `Others changed it ${ROUNDS} times while this was asked for. Ask again.`;
   return new SallyportError("store_busy", { id, hint });
@@ -173,18 +197,60 @@ export interface StoredTask {
   readonly queue: Row | undefined;
 }
 
+/** What a swap asks of the lease, and the times that it writes: all by the clock of the transaction. */
+interface LeaseTerms {
+  readonly where: Conditions;
+  /** For the row in the queue. */
+  readonly set: Values;
+}
+
+function leaseTerms(
+  { queue }: StoredTask,
+  cause: TaskCause | undefined,
+  prolongs: boolean,
+): LeaseTerms {
+  const { event, leaseMs, underLease, overLease } = cause ?? {};
+  const where = { ...(underLease === true ? LIVE : {}), ...(overLease === true ? OVER : {}) };
+  if (leaseMs === undefined) return { where, set: {} };
+  const granted = { lease_until: { nowPlusMs: leaseMs } };
+  if (event === "task.claimed") return { where, set: { claimed_at: NOW, ...granted } };
+  const { lease_until: until = null, claimed_at: since = null } = queue ?? {};
+  const set = prolongs ? granted : { lease_until: until };
+  // A claim without a lease gets one. One that was made by hand may lack its time.
+  if (until === NEVER || typeof until !== "number" || typeof since !== "number")
+    return { where, set };
+  // It gets longer from `until - leaseMs` on. A column has one test, so another time is moved by the difference.
+  const turns = { nowPlusMs: since - (until - leaseMs) };
+  const isTime = prolongs ? { atMost: turns } : { atLeast: { nowPlusMs: turns.nowPlusMs + 1 } };
+  return { where: { ...where, claimed_at: isTime }, set };
+}
+
+/** The task with the times that were written. */
+function withLease(task: Task, queue: Row | undefined): Task {
+  if (task.status !== "claimed" || queue === undefined) return task;
+  const { claimed_at: since, lease_until: until } = queue;
+  return {
+    ...task,
+    ...(typeof since === "number" ? { claimedAt: toIso(since) } : {}),
+    ...(typeof until === "number" && until !== NEVER ? { leaseUntil: toIso(until) } : {}),
+  };
+}
+
 /** A swap as steps. `next` carries the version it will have, one above that of the stored task. */
 async function swapChange(
   engine: TenantEngine,
   { task: current, queue }: StoredTask,
   next: Task,
   cause: TaskCause | undefined,
+  lease: LeaseTerms,
 ): Promise<Change> {
   const { id } = next;
   const done = next.status === "completed";
   const { waits, steps: edges } = await edgesOf(engine, { current, queue, next });
   const version = current.version;
-  const facts = { table: TASKS, id, set: rowOfTask(next) };
+  const { claimed_at: claimedAt } = lease.set;
+  const times = claimedAt === undefined ? {} : { claimed_at: claimedAt };
+  const facts = { table: TASKS, id, set: { ...rowOfTask(next), ...times } };
   const steps: Step[] = [];
   if (queue === undefined) {
     steps.push({ op: "update", ...facts, where: { version } });
@@ -198,10 +264,13 @@ async function swapChange(
   } else {
     // Others change these counts without a new version. If they did since we looked, we look again.
     const { waits: was = null, dependents = null } = queue;
-    const where = { version, waits: was, ...(cause?.underLease === true ? LIVE : {}) };
+    const where = { version, waits: was, ...lease.where };
     const entry = { table: TASK_QUEUE, id };
     if (done) steps.push({ op: "delete", ...entry, where: { ...where, dependents } });
-    else steps.push({ op: "update", ...entry, where, set: rowOfQueue(next, waits) });
+    else {
+      const set = { ...rowOfQueue(next, waits), ...lease.set };
+      steps.push({ op: "update", ...entry, where, set });
+    }
     steps.push({ op: "update", ...facts, where: {} });
     if (done && dependents !== 0) {
       steps.push(...(await recount(engine, await dependentsOf(engine, id), -1)));

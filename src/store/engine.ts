@@ -6,6 +6,7 @@ import type { Cell, NowPlus, Row, Table, Value, Values } from "../model/record.t
 import { EPOCH, SWITCHES } from "../model/switch.ts";
 import { invariant } from "../util/error-text.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
+import type { CallIndex } from "./call-index.ts";
 
 export type { Cell, NowPlus, Row, Table, Value, Values } from "../model/record.ts";
 export { NOW } from "../model/record.ts";
@@ -34,7 +35,7 @@ export interface Engine {
   head(tenant: string): Promise<ChainHead>;
   /** Every tenant that ever wrote, with the end of its chain. */
   heads(): Promise<readonly ChainHead[]>;
-  /** The time that decides about leases and deadlines, in epoch milliseconds: the database's own. */
+  /** The time that decides about leases and deadlines, in epoch milliseconds: the database's own. Throws clock_wrong. */
   now(): Promise<number>;
   /** Shape: push, some time after a commit by any process. Best effort: callers must also poll. */
   onCommit(listener: () => void): () => void;
@@ -46,6 +47,8 @@ export interface Engine {
    * whose database cannot lose acknowledged commits omit it.
    */
   lostTail?(tenant: string): SallyportError | undefined;
+  /** Where the index of calls is kept. An engine without one has it in the memory of the process. */
+  callIndex?(tenant: string): CallIndex;
   close(): Promise<void>;
 }
 

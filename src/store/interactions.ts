@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { checkReason, DECISIONS, type SessionId, type Verdict } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import {
@@ -11,13 +12,19 @@ import {
   type InteractionOutcome,
   type InteractionStatus,
   missingFactors,
+  noOf,
   ONE_PERSON,
   type Preview,
   previewHash,
+  staysOpen,
+  storedPreview,
+  wholePreview,
   whyClosed,
+  whyNotAnswered,
 } from "../model/interaction.ts";
 import { checkName, foldName } from "../model/names.ts";
 import { damaged, encoded, MAX_LIST, type RecordOf } from "../model/record.ts";
+import type { Clock } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonObject, JsonValue } from "../util/json.ts";
@@ -43,7 +50,14 @@ import {
   updateStep,
   type Values,
 } from "./engine.ts";
-import { getRecord, peekRecord, readable, type TenantEngine } from "./tenant-engine.ts";
+import {
+  Definitions,
+  getRecord,
+  hashOf,
+  peekRecord,
+  readable,
+  type TenantEngine,
+} from "./tenant-engine.ts";
 
 /**
  * Durable questions to people. Every call is one transaction with its audit entries; each question is closed exactly once,
@@ -125,6 +139,11 @@ export interface Shown {
   readonly definitions: readonly JsonObject[];
 }
 
+/** The same as it is stored, with hashes in place of definitions. */
+type Found = Omit<Shown, "definitions"> & {
+  readonly definitions: readonly (string | JsonObject)[];
+};
+
 export interface Showing {
   readonly preview: Preview;
   readonly definitions: readonly JsonObject[];
@@ -167,10 +186,11 @@ export interface GivenVerdict {
 const TRIES = 64;
 
 /** Questions over any engine. The WHERE decides who was first, and the store's clock whether it was in time. */
-export function engineInteractions(engine: TenantEngine): InteractionStore {
+export function engineInteractions(engine: TenantEngine, stopwatch?: Clock): InteractionStore {
   const hint =
     "There is no such question in this store, so it cannot be answered. Reload the list.";
   const get = (id: InteractionId) => getRecord(engine, QUESTIONS, id, hint);
+  const definitions = new Definitions(engine, stopwatch);
 
   /** One change of an open question. `look` may refuse it, before any other check; `make` returns what to write, or nothing. */
   async function change(
@@ -203,13 +223,19 @@ export function engineInteractions(engine: TenantEngine): InteractionStore {
     ...engineCallKeys(engine),
     get,
     peek: (id) => peekRecord(engine, QUESTIONS, id),
-    shown: (id) => peekRecord(engine, SHOWN, id),
-    withShown: (id) => peekRecord(engine, WITH_SHOWN, id),
+    async shown(id) {
+      const found = await peekRecord(engine, SHOWN, id);
+      return found && definitions.filled(found);
+    },
+    async withShown(id) {
+      const [question, found] = (await peekRecord(engine, WITH_SHOWN, id)) ?? [];
+      return question && [question, found && (await definitions.filled(found))];
+    },
     completing(now, yes) {
       const write = now.status === "open" ? votes(now, yes) : undefined;
       return write?.also === undefined ? undefined : partsOf(now, write);
     },
-    show: (showing, by) => show(engine, showing, by),
+    show: (showing, by) => show(engine, definitions, showing, by),
     async open(id, draft, { actor }) {
       checkName("interaction id", id);
       checkName("actor", actor);
@@ -330,12 +356,6 @@ const CHANGED = { version: { plus: 1 }, updated_at: NOW } as const;
 
 const OVER = { atMost: { nowPlusMs: -1 } } as const;
 
-function staysOpen({ id, type }: Interaction): SallyportError {
-  const hint =
-    "What became of the call is still open. Say whether it happened; give it up if nobody can tell.";
-  return new SallyportError("illegal_transition", { id, type, hint });
-}
-
 function closing(how: Closing, where: NonNullable<Write["where"]>): Write {
   return { where, set: rowOfClosing(how), event: closingEvent(how) };
 }
@@ -345,17 +365,6 @@ function silence(now: Interaction, how: Closing): Write {
   const write = closing(how, {});
   if (now.decisionId === "") return write;
   return { ...write, also: [reviewMove("business", now.decisionId, noOf(how))] };
-}
-
-function noOf({ by, reason }: Closing) {
-  return {
-    approved: false,
-    score: 0,
-    severity: "block",
-    reason,
-    validator: by,
-    policyVersion: "",
-  } as const;
 }
 
 /** One more yes; the one that completes the requirement approves the decision in the same transaction. */
@@ -398,9 +407,9 @@ function rowOfQuestion(draft: InteractionDraft, shown: ShownFields): Values {
     status: "open",
     decisionId: draft.decisionId ?? "",
     operationId: draft.operationId ?? "",
-    choices: draft.choices ?? [],
     metadata: draft.metadata ?? {},
-    requires: draft.requires ?? ONE_PERSON,
+    // One person is what an absent requirement means.
+    requires: isDeepStrictEqual(draft.requires, ONE_PERSON) ? undefined : draft.requires,
     waitsFor: "people",
     assignedTo: draft.assignedTo ?? "",
     deadline,
@@ -433,7 +442,7 @@ function rowOfClosing(closing: Closing): Values {
     status: INTERACTION_OUTCOMES[outcome],
     outcome,
     answer,
-    reason,
+    reason: reason === "" ? undefined : reason,
     answeredBy: by,
     supersededBy,
     dueAt: null,
@@ -442,14 +451,18 @@ function rowOfClosing(closing: Closing): Values {
   return { ...cells, escalate_at: null, version: { plus: 1 } };
 }
 
-const shownOf = INTERACTIONS.only("preview", "definitions", "hash", "deadline");
+const shownOf = INTERACTIONS.only(
+  ...(["preview", "definitions", "hash", "deadline"] as const),
+  ...(["decisionId", "sessionId", "chain", "requires", "metadata"] as const),
+);
 const withoutShown = INTERACTIONS.without("preview", "definitions", "dueAt");
 
 /** Undefined when nothing was shown. Throws damaged_record. */
-function shownIn(row: Row): Shown | undefined {
+function shownIn(row: Row): Found | undefined {
   if (row["preview"] === null) return undefined;
-  const { preview, definitions, hash, deadline } = shownOf(row);
-  if (preview === undefined || definitions === undefined) throw damaged(row, "definitions");
+  const { preview: stored, definitions, hash, deadline, ...beside } = shownOf(row);
+  if (stored === undefined || definitions === undefined) throw damaged(row, "definitions");
+  const preview = wholePreview(stored, { ...beside, tenant: String(row["tenant"]) });
   if (deadline === preview.expiresAt) return { preview, hash, definitions };
   const hint = "Its deadline is not the one that was shown. Compare with the audit log.";
   throw new SallyportError("damaged_record", { id: String(row["id"]), column: "deadline", hint });
@@ -538,26 +551,9 @@ function told(event: Write["event"], { id, sessionId }: Interaction): EventPlan 
   return { ...event, subject: id, session: sessionId };
 }
 
-/** It is open and unchanged, so the hash, the deadline or the decision behind it did not match. */
-function whyNotAnswered(
-  { id, deadline, hash }: Interaction,
-  step: number,
-  seen: unknown,
-): SallyportError {
-  // With the right hash, only the deadline can be the reason.
-  if (step === 0 && seen === hash) {
-    const hint = `This question expired at ${deadline}; it counted as no.`;
-    return new SallyportError("approval_void", { id, deadline, expired: true, hint });
-  }
-  const hint =
-    step === 0
-      ? "It changed since you saw it: the hash is not the one of this question. Look at it again."
-      : "It changed since you saw it: what it is about was changed or decided in another way. Look at it again.";
-  return new SallyportError("approval_void", { id, deadline, hint });
-}
-
 async function show(
-  engine: TenantEngine,
+  { tenant }: TenantEngine,
+  known: Definitions,
   { preview, definitions, question, keys, content, before = [], along: others = [] }: Showing,
   { actor }: By,
 ): Promise<Interaction> {
@@ -577,11 +573,13 @@ async function show(
       data: { hash, expires_at: expiresAt, safety_class: safetyClass, ...seen },
     }),
   };
-  const opened = openingOf(id, draft, actor, { preview, definitions });
+  const beside = { ...question, decisionId: id, tenant };
+  const shown = { preview: storedPreview(preview, beside), definitions: definitions.map(hashOf) };
+  const opened = openingOf(id, draft, actor, shown);
   const own = keys.map((key): Along => ({ step: callKeyStep(question.sessionId, id, key) }));
   const asked = content === undefined ? [] : [{ step: contentStep(id, content) }];
-  const write = (known: readonly Along[]) =>
-    engine.commit(along([...before, inReview, opened, ...known, ...others]));
+  const write = (calls: readonly Along[]) =>
+    known.commit(along([...before, inReview, opened, ...calls, ...others]), definitions);
   let result = await write([...own, ...asked]);
   const isMet = !result.committed && result.step === 2 + own.length;
   if (isMet && content?.otherwise === "both") result = await write(own);

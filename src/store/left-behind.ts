@@ -1,8 +1,8 @@
 import { DECISIONS, type Decision, type DecisionId } from "../model/decision.ts";
 import { checkName } from "../model/names.ts";
 import { OPERATIONS, type Operation, type OperationId } from "../model/operation.ts";
-import { type By, decisionOf, engineDecisions, failedMove } from "./decisions.ts";
-import { along, NOW, updateStep } from "./engine.ts";
+import { type By, decisionOf, engineDecisions, executedMove, failedMove } from "./decisions.ts";
+import { along, NOW, requireStep, updateStep } from "./engine.ts";
 import { notBegun } from "./operations.ts";
 import { type Found, readPage, type TenantEngine } from "./tenant-engine.ts";
 
@@ -24,6 +24,8 @@ export interface LeftBehind {
   awaitTool(id: DecisionId, by: By): Promise<void>;
   /** Approved decisions that wait for a process with their tools, noted at this moment (epoch ms) or later. */
   awaitingTool(since: number, page: PageQuery): Promise<Found<Decision>>;
+  /** Closes an approved decision whose calls have all succeeded as executed; false when one of them has not, as stored now. */
+  finish(id: DecisionId, finishing: Finishing): Promise<boolean>;
   /** Closes an approved decision that cannot be continued as failed; false when another process has continued it. */
   giveUp(id: DecisionId, giving: GivingUp): Promise<boolean>;
 }
@@ -62,8 +64,33 @@ export function engineLeftBehind(engine: TenantEngine): LeftBehind {
       const where = { awaits_tool: { atLeast: since }, state: "approved" };
       return readPage(engine, DECISIONS, { where, afterOrd, limit }, decisionOf);
     },
+    finish: (id, finishing) => finish(engine, id, finishing),
     giveUp: (id, giving) => giveUp(engine, id, giving),
   };
+}
+
+export interface Finishing {
+  readonly calls: readonly OperationId[];
+  readonly actor: string;
+}
+
+/** The outcomes are compared as they are written: those that were read before may have been lost with the tail of the trail. */
+async function finish(
+  engine: TenantEngine,
+  id: DecisionId,
+  { calls, actor }: Finishing,
+): Promise<boolean> {
+  checkName("actor", actor);
+  const proof = { steps: calls.length };
+  const done = calls.map((call) => ({
+    step: requireStep(OPERATIONS, call, { status: "success" }),
+  }));
+  const result = await engine.commit(along([executedMove(id, proof, actor), ...done]));
+  if (result.committed) return true;
+  if (result.step > 0) return false;
+  // It was closed before: the same report is a repeat, a different one is refused.
+  await engineDecisions(engine).markExecuted(id, proof, { actor });
+  return true;
 }
 
 export interface GivingUp {

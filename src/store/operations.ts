@@ -24,14 +24,13 @@ import {
   type EventPlan,
   insertStep,
   NOW,
-  type Row,
   requireStep,
   type Step,
   updateStep,
   type Values,
 } from "./engine.ts";
 import { interactionOf } from "./interactions.ts";
-import { RUNNING } from "./switch.ts";
+import { isListOld, pauseSteps, RUNNING } from "./switch.ts";
 import { everyOne, getRecord, type TenantEngine } from "./tenant-engine.ts";
 
 /** What was executed and how to undo it. Every call is one transaction with its audit entries. */
@@ -87,17 +86,16 @@ export interface OperationStore {
   listAbandoned(limit: number, held?: "held"): Promise<readonly Operation[]>;
 }
 
-/** A part of a session: one message, or one decision. */
+/** A part of a session: one message, or one decision; `reads` that have nothing to undo may be left out. */
 export interface Narrow {
   readonly messageId?: string;
   readonly decisionId?: DecisionId;
-  /** Leaves out reads that have nothing to undo. */
   readonly without?: "reads";
 }
 
+/** `next` is the `before` of the next page; undefined at the end. */
 export interface NewestPage {
   readonly operations: readonly Operation[];
-  /** The `before` of the next page; undefined at the end. */
   readonly next: number | undefined;
 }
 
@@ -178,6 +176,8 @@ export type StartRefusal =
   | "not_approved"
   | "expired_or_changed"
   | "rule_ended"
+  /** The breaker of its tool is open. */
+  | "circuit_open"
   | "claim_lost"
   | "delegation_ended"
   /** The calls before it are being undone, or the one after it is being executed. */
@@ -315,10 +315,15 @@ async function again(
     event: (step) => told(type, step, actor),
   };
   const row = await engine.get(OPERATIONS, id);
-  const before = row === undefined ? [] : await limitsOf(engine, boundOf(row, actor), "goes-on");
-  const held = before.map((step): Along => ({ step }));
+  const known = row && OPERATIONS.read(row);
+  // A process that continues an undo acts for the person who requested it.
+  const acting = known && { ...known, actor: known.chain[0] ?? actor };
+  const limits = acting === undefined ? [] : await limitsOf(engine, acting, "goes-on");
+  const unpaused = known === undefined ? [] : await pauseSteps(engine, known);
+  const held = [...limits, ...unpaused].map((step): Along => ({ step }));
   const result = await engine.commit(along([{ step: RUNNING }, own, ...how.along, ...held]));
-  return result.committed ? OPERATIONS.read(result.rows[1] ?? {}) : undefined;
+  if (result.committed) return OPERATIONS.read(result.rows[1] ?? {});
+  return unpaused.length > 0 && (await isListOld(engine)) ? again(engine, id, how) : undefined;
 }
 
 const NEW_ATTEMPT = {
@@ -328,19 +333,15 @@ const NEW_ATTEMPT = {
   updated_at: NOW,
 } as const;
 
-/** A process that continues an undo acts for the person who requested it. */
-function boundOf(row: Row, actor: string): Acting {
-  const { sessionId, undoOf, chain } = OPERATIONS.read(row);
-  return { sessionId, undoOf, actor: chain[0] ?? actor };
-}
-
 /** The conditions of a start, in order; the index of the first that does not hold names the refusal. */
 async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer> {
   checkName("operation id", intent.id);
   checkName("session id", intent.sessionId);
   checkName("tool", intent.tool);
   checkName("actor", intent.actor);
-  const required: [StartRefusal, Step][] = [["stopped", RUNNING]];
+  const unpaused = await pauseSteps(engine, intent);
+  const running = [RUNNING, ...unpaused];
+  const required = running.map((step): [StartRefusal, Step] => ["stopped", step]);
   if (intent.approval !== undefined) {
     const { decisionId: id, hash, awaitsTool } = intent.approval;
     const approved = { state: "approved" };
@@ -366,6 +367,8 @@ async function start(engine: TenantEngine, intent: Intent): Promise<StartAnswer>
     required,
     insertStep(OPERATIONS, id, rowOfIntent(intent)),
   );
+  if (!first.started && unpaused.length > 0 && (await isListOld(engine)))
+    return start(engine, intent);
   if (first.started || first.operation?.status !== "returned") return first;
   // A permit that was given back is taken again in its own row, so that its fence grows.
   const where = { status: "returned", fence: first.operation.fence };

@@ -7,6 +7,9 @@ import {
 import { checkName } from "../model/names.ts";
 import type { Clock } from "../util/clock.ts";
 import { type Random, systemRandom } from "../util/random.ts";
+import { type BreakerStore, engineBreakers } from "./breakers.ts";
+import { type CallIndex, memoryCallIndex } from "./call-index.ts";
+import { type CallBook, engineCalls } from "./calls.ts";
 import {
   type DecisionStore,
   engineDecisions,
@@ -28,6 +31,7 @@ import {
 import { engineHttpKeys, type HttpKeyStore } from "./http-keys.ts";
 import { engineInteractions, type InteractionStore } from "./interactions.ts";
 import { engineLeftBehind, type LeftBehind } from "./left-behind.ts";
+import { engineNotices, type NoticeStore } from "./notices.ts";
 import { engineOperations, type OperationStore } from "./operations.ts";
 import { engineReviewers, type ReviewerStore } from "./reviewers.ts";
 import { engineRuns, engineSessions, type RunStore, type SessionStore } from "./sessions.ts";
@@ -37,8 +41,10 @@ import {
   type EpochStore,
   engineClockMark,
   engineEpoch,
+  enginePauses,
   engineSwitch,
   type KillSwitch,
+  type PauseStore,
 } from "./switch.ts";
 import type { TaskStore } from "./tasks.ts";
 import { ContentKeys, type ContentProof, type Redact, tenantEngine } from "./tenant-engine.ts";
@@ -78,12 +84,18 @@ export interface TenantStore {
   /** What `createFlow` keeps its snapshots in. */
   readonly flowStates: DurableFlowStates;
   readonly killSwitch: KillSwitch;
+  readonly pauses: PauseStore;
+  readonly breakers: BreakerStore;
+  /** Calls as people look for them; derived from the records and the log. */
+  readonly calls: CallBook;
   readonly epoch: EpochStore;
   readonly clock: ClockMark;
   readonly reviewers: ReviewerStore;
   readonly tokens: TokenStore;
   readonly sessions: SessionStore;
   readonly httpKeys: HttpKeyStore;
+  /** What is to be told to people outside. */
+  readonly notices: NoticeStore;
   /** To compare records with the log; undefined while the log proves no content. Nothing of it goes to a caller. */
   contentProof(): Promise<ContentProof | undefined>;
   readonly audit: Trail;
@@ -141,7 +153,7 @@ function tenantStore(
     tenant: () => tenant,
     decisions: () => engineDecisions(own),
     proposals: () => engineProposals(own),
-    interactions: () => engineInteractions(own),
+    interactions: () => engineInteractions(own, stopwatch),
     operations: () => engineOperations(own),
     leftBehind: () => engineLeftBehind(own),
     refusals: () => engineRefusals(own),
@@ -153,12 +165,22 @@ function tenantStore(
     gateLedger: () => engineGateLedger(own),
     flowStates: () => engineFlowStates(own),
     killSwitch: () => engineSwitch(own),
+    pauses: () => enginePauses(own),
+    breakers: () => engineBreakers(own),
+    calls: () =>
+      engineCalls(own, {
+        index: engine.callIndex?.(tenant) ?? indexInMemory(engine, tenant),
+        redact,
+        head,
+        entries: (range) => engine.entries(tenant, range),
+      }),
     epoch: () => engineEpoch(own),
     clock: () => engineClockMark(own, { head, now }),
     reviewers: () => engineReviewers(own),
     tokens: () => engineTokens(own),
     sessions: () => engineSessions(own),
     httpKeys: () => engineHttpKeys(own),
+    notices: () => engineNotices(own),
     contentProof: () => () => keys.find(tenant),
     audit: () => ({
       tenant,
@@ -167,6 +189,17 @@ function tenantStore(
       entries: async (range) => (await engine.entries(tenant, range)).map(readEntry),
     }),
   });
+}
+
+/** For engines without an index of their own; one for all that use the engine. */
+const inMemory = new WeakMap<Engine, Map<string, CallIndex>>();
+
+function indexInMemory(engine: Engine, tenant: string): CallIndex {
+  const known = inMemory.get(engine) ?? new Map<string, CallIndex>();
+  inMemory.set(engine, known);
+  const index = known.get(tenant) ?? memoryCallIndex();
+  known.set(tenant, index);
+  return index;
 }
 
 type Makers<Made> = { readonly [Name in keyof Made]: () => Made[Name] };

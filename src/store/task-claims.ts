@@ -16,6 +16,9 @@ import { instantIn, type TenantEngine } from "./tenant-engine.ts";
 /** Still live, by the store's clock at the moment of writing. */
 export const LIVE = { lease_until: { atLeast: { nowPlusMs: 1 } } } as const satisfies Conditions;
 
+/** Over, by the same clock. */
+export const OVER = { lease_until: { atMost: NOW } } as const satisfies Conditions;
+
 interface Parts {
   readonly engine: TenantEngine;
   readonly now: () => Promise<number>;
@@ -68,8 +71,7 @@ export function engineClaims({ engine, now, insert, stored, stopwatch }: Parts):
   }
 
   async function findOverdue(limit: number): Promise<readonly Task[]> {
-    const where = { lease_until: { atMost: NOW } };
-    const rows = await engine.find(TASK_QUEUE, { where, limit });
+    const rows = await engine.find(TASK_QUEUE, { where: OVER, limit });
     const found = await Promise.all(rows.map((row) => stored(String(row["id"]))));
     // Only tasks that are unchanged since the read: one may have been claimed again meanwhile, and that claim is live.
     return found.flatMap((one, index) =>

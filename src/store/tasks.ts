@@ -29,7 +29,7 @@ export interface TaskStore {
    * Writes the task as version `expectedVersion + 1`, whatever its own version says, and returns the stored task. Comparing
    * and writing are one atomic step, also between processes; a refused swap changes nothing. Expected version 0 inserts.
    * Throws already_exists (0, and the id exists), not_found (not 0, and the id does not exist), concurrent_modification (the
-   * stored version is different), and claim_lost if the store checks leases with its own clock.
+   * stored version is different), and claim_lost or not_claimable if the store checks leases with its own clock.
    */
   compareAndSwap(task: Task, expectedVersion: number, cause?: TaskCause): Promise<Task>;
   /** All tasks, oldest first. */
@@ -114,6 +114,13 @@ export interface TaskCause {
   readonly actor: string;
   /** Write only while the lease of the stored claim lasts, by the store's own clock if it has one. Throws claim_lost. */
   readonly underLease?: true;
+  /** Write only once the lease of the stored claim is over, judged in the same way. Throws not_claimable. */
+  readonly overLease?: true;
+  /**
+   * How long the claim lasts from the moment of writing. A store with a clock of its own grants the lease by that instead of
+   * the times in the task, which were read earlier. A renewal never shortens the lease that is stored.
+   */
+  readonly leaseMs?: number;
 }
 
 /** The actor of a change that names none. */

@@ -1,13 +1,22 @@
-import { type AuditEntry, dataHash, GENESIS } from "../model/audit-entry.ts";
+import {
+  type AuditEntry,
+  type Block,
+  type ChainHead,
+  dataHash,
+  GENESIS,
+  unpackBlock,
+} from "../model/audit-entry.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
+import { DEFINITIONS } from "../model/interaction.ts";
 import type { Instant } from "../model/names.ts";
 import { isName } from "../model/names.ts";
 import { damaged } from "../model/record.ts";
 import { CONTENT_KEYS } from "../model/switch.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { type Clock, stopwatch, toIso } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
-import { hmacSha256Hex } from "../util/hash.ts";
+import { hmacSha256Hex, sha256Hex } from "../util/hash.ts";
 import type { JsonObject } from "../util/json.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { decodeValue } from "../util/value-codec.ts";
@@ -16,9 +25,11 @@ import {
   type ChangeResult,
   type Engine,
   type EventPlan,
+  insertStep,
   NOW,
   type Query,
   type Row,
+  requireStep,
   type Step,
   type Table,
 } from "./engine.ts";
@@ -117,25 +128,56 @@ export function tenantEngine(
   };
 }
 
-/** An entry as the SQL engines store it, without `prev`, which is the hash of the previous row. */
-export interface AuditRow extends Omit<AuditEntry, "at" | "dataHash" | "prev"> {
+/** An entry of the first format as the SQL engines stored it, without `prev`, which is the hash of the previous row. */
+export interface AuditRow extends Omit<AuditEntry, "v" | "at" | "dataHash" | "prev"> {
   readonly at: number;
   /** Null while the data is there to compute it from. */
   readonly data_hash: string | null;
 }
 
-/** Entries after `after`. The rows start one earlier: of the first one only the hash is used. */
-export function entriesOf(rows: readonly AuditRow[], after: number, limit: number): AuditEntry[] {
+/** The part of a trail that a reader asks for. */
+export interface TrailPart {
+  readonly after: number;
+  readonly limit: number;
+}
+
+/** Entries of the first format. The rows start one earlier: of the first one only the hash is used. */
+export function entriesOf(rows: readonly AuditRow[], { after, limit }: TrailPart): AuditEntry[] {
   const entries: AuditEntry[] = [];
   let prev = after === 0 ? GENESIS : "";
   for (const { at, data_hash, ...row } of rows) {
     if (row.seq > after && entries.length < limit) {
       const stored = data_hash ?? dataHash(row.salt ?? "", row.data ?? "");
-      entries.push({ ...row, at: toIso(at), dataHash: stored, prev });
+      entries.push({ v: 1, ...row, at: toIso(at), dataHash: stored, prev });
     }
     prev = row.hash;
   }
   return entries;
+}
+
+/** The end of the entries of the first format, which the blocks continue; undefined when a chain has only blocks. */
+export type BeforeBlocks = Pick<ChainHead, "seq" | "hash"> | undefined;
+
+/**
+ * Entries out of blocks. The blocks start one earlier: of the first one only the head is used. Throws damaged_record for a
+ * block that cannot be read.
+ */
+export function entriesOfBlocks(
+  tenant: string,
+  blocks: readonly Block[],
+  { after, limit }: TrailPart,
+  before: BeforeBlocks,
+): AuditEntry[] {
+  const entries: AuditEntry[] = [];
+  // Without a block before it, one that is not the first has lost its predecessor, and no link fits.
+  let prev = before?.hash ?? GENESIS;
+  for (const block of blocks) {
+    if (block.last > after && entries.length < limit) {
+      entries.push(...unpackBlock(tenant, block, prev).filter(({ seq }) => seq > after));
+    }
+    prev = block.head;
+  }
+  return entries.slice(0, limit);
 }
 
 /**
@@ -164,9 +206,9 @@ const CURRENT = "current";
 const KEY_BYTES = 32;
 
 /**
- * A failover to a lagging standby may lose the transaction that created a key. Proofs under a lost key cannot be verified, so
- * for this long after a process has read or created a key, its changes require that the key is stored. Assumes that no
- * standby lags by more.
+ * A failover to a lagging standby may lose the transaction that created a key or stored a definition. Proofs under a lost key
+ * cannot be verified, and a question whose definition is lost cannot be answered, so for this long after a process has read or
+ * written one of them, its changes require that it is stored. Assumes that no standby lags by more.
  */
 const UNSETTLED_MS = 600_000;
 
@@ -251,6 +293,95 @@ function idOf(subject: EventPlan["subject"], steps: readonly Step[]): string {
   const step = steps[subject.step ?? 0];
   if (subject.left === "id" && step !== undefined && step.op !== "take") return step.id;
   throw new TypeError("a hash of contents needs the id of its record");
+}
+
+/** More than the tools of a large gate. */
+const MOST_DEFINITIONS = 1_000;
+
+export function hashOf(definition: JsonObject): string {
+  return sha256Hex(canonicalJson(definition));
+}
+
+/**
+ * The tool definitions that questions name by their hash. Each is stored once, in the transaction of the first question that
+ * shows it, and read once per process: what a hash stands for never changes.
+ */
+export class Definitions {
+  readonly #engine: TenantEngine;
+  readonly #stopwatch: Clock;
+  readonly #known = new Map<string, JsonObject>();
+  /** Of each that was seen in the store, from when on it can no longer be lost. */
+  readonly #settlesAt = new Map<string, number>();
+
+  constructor(engine: TenantEngine, watch: Clock = stopwatch) {
+    this.#engine = engine;
+    this.#stopwatch = watch;
+  }
+
+  /** Commits a change together with those of the definitions that are not stored yet. */
+  async commit(change: Change, shown: readonly JsonObject[]): Promise<ChangeResult> {
+    const named = new Map(shown.map((definition) => [hashOf(definition), definition]));
+    for (;;) {
+      const steps = [...named].flatMap(([hash, definition]) => this.#steps(hash, definition));
+      const result = await this.#engine.commit({ ...change, steps: [...change.steps, ...steps] });
+      if (result.committed) {
+        for (const { op, id } of steps) {
+          const definition = named.get(id);
+          if (op === "insert" && definition !== undefined) this.#keep(id, definition);
+        }
+        return { ...result, rows: result.rows.slice(0, change.steps.length) };
+      }
+      const refused = steps[result.step - change.steps.length];
+      if (refused === undefined) return result;
+      // Stored meanwhile, or before this process started; or lost since it was seen. Nothing was written: tried again.
+      if (refused.op === "insert") this.#seen(refused.id);
+      else this.#settlesAt.delete(refused.id);
+    }
+  }
+
+  /** Stores it, or requires that it is stored; nothing once it can no longer be lost. */
+  #steps(
+    hash: string,
+    definition: JsonObject,
+  ): readonly (Step & { readonly op: "insert" | "require" })[] {
+    const settlesAt = this.#settlesAt.get(hash);
+    if (settlesAt === undefined)
+      return [insertStep(DEFINITIONS, hash, DEFINITIONS.row({ definition }))];
+    return this.#stopwatch.now() < settlesAt ? [requireStep(DEFINITIONS, hash, {})] : [];
+  }
+
+  /** The same with definitions in place of hashes. Throws damaged_record for one that is missing or was changed. */
+  async filled<Named extends { readonly definitions: readonly (string | JsonObject)[] }>(
+    named: Named,
+  ): Promise<Omit<Named, "definitions"> & { readonly definitions: readonly JsonObject[] }> {
+    const definitions = await Promise.all(
+      named.definitions.map((one) => (typeof one === "string" ? this.#find(one) : one)),
+    );
+    return { ...named, definitions };
+  }
+
+  async #find(hash: string): Promise<JsonObject> {
+    const known = this.#known.get(hash);
+    if (known !== undefined) return known;
+    const definition = (await peekRecord(this.#engine, DEFINITIONS, hash))?.definition;
+    if (definition === undefined || hashOf(definition) !== hash) {
+      const hint =
+        "The definition of a tool that was shown is missing or was changed: propose the call again.";
+      throw new SallyportError("damaged_record", { id: hash, column: "definition", hint });
+    }
+    this.#keep(hash, definition);
+    return definition;
+  }
+
+  #keep(hash: string, definition: JsonObject): void {
+    if (this.#known.size >= MOST_DEFINITIONS) this.#known.clear();
+    this.#known.set(hash, definition);
+    this.#seen(hash);
+  }
+
+  #seen(hash: string): void {
+    this.#settlesAt.set(hash, this.#stopwatch.now() + UNSETTLED_MS);
+  }
 }
 
 interface Readable<Item> extends Table {

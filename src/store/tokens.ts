@@ -11,7 +11,7 @@ import { checkName, foldName, isName } from "../model/names.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import { encodeValue } from "../util/value-codec.ts";
 import type { By } from "./decisions.ts";
-import { insertStep, NOW, type Row, updateStep } from "./engine.ts";
+import { insertStep, NOW, type Row, requireStep, updateStep } from "./engine.ts";
 import { getRecord, type TenantEngine } from "./tenant-engine.ts";
 
 /** Tokens, sign-in links and invitations. Every change is one transaction with its audit entry. */
@@ -22,6 +22,12 @@ export interface TokenStore {
   find(hash: string): Promise<Token | undefined>;
   /** Ends it for good. False when it had ended before. Throws not_found. */
   end(id: string, reason: string, by: By): Promise<boolean>;
+  /**
+   * Another secret for the program of this token, in one transaction with the end of the old one: after `overlapMs`, or at its
+   * own time if that is sooner. Throws not_found, not_allowed for what is no token of a program, illegal_transition when it
+   * has ended.
+   */
+  rotate(id: string, next: RotatedSecret, by: By): Promise<Token>;
   /** Consumes a link and creates its token in one transaction. Undefined when the link was used, ended or has expired. */
   exchange(link: Token, next: NewToken): Promise<Token | undefined>;
   /** Oldest first, of one kind. Unconfirmed invitations are links that cannot be used yet. */
@@ -36,6 +42,10 @@ export interface TokenStore {
    * not_allowed for the inviter, illegal_transition when it was confirmed before, ended or has expired.
    */
   confirm(id: string, make: (half: string) => ConfirmedLink, by: By): Promise<Token>;
+}
+
+export interface RotatedSecret extends Pick<NewToken, "hash" | "lifeMs"> {
+  readonly overlapMs: number;
 }
 
 export type ConfirmedLink = Pick<NewToken, "hash" | "lifeMs">;
@@ -124,6 +134,31 @@ export function engineTokens(engine: TenantEngine): TokenStore {
       await getRecord(engine, TOKENS, id, "List the tokens first.");
       const { update, event } = ended(id, reason, actor);
       return (await engine.commit({ steps: [update], events: [event] })).committed;
+    },
+    async rotate(id, { hash, lifeMs, overlapMs }, { actor }) {
+      checkName("actor", actor);
+      const row = await getRecord(engine, TOKENS, id, "List the tokens first.");
+      const { kind, subject, roles, owner, note, taskRoles } = row;
+      if (kind !== "token" || roles.includes("local") || roles.includes("subagent")) {
+        const hint = "Only tokens that an admin made for a program are rotated.";
+        throw new SallyportError("not_allowed", { id, hint });
+      }
+      const next = made({ kind, hash, subject, roles, owner, note, taskRoles, lifeMs }, actor, 1);
+      const end = { nowPlusMs: overlapMs };
+      const data = { overlap_ms: overlapMs };
+      const event = { type: "token.rotated", subject: id, session: "", actor, data };
+      const events = [event, next.event];
+      const live = { state: "live", expires_at: { atLeast: end } };
+      const set = { expires_at: end, updated_at: NOW };
+      const cut = updateStep(TOKENS, id, live, set);
+      const result = await engine.commit({ steps: [cut, next.insert], events });
+      if (result.committed) return tokenOf(engine.tenant, result.rows[1] ?? {});
+      // It ends sooner than the overlap: its own time stands.
+      const kept = requireStep(TOKENS, id, { state: "live", expires_at: { atLeast: NOW } });
+      const short = await engine.commit({ steps: [kept, next.insert], events });
+      if (short.committed) return tokenOf(engine.tenant, short.rows[1] ?? {});
+      const hint = "It was revoked or has expired. Make a new token.";
+      throw new SallyportError("illegal_transition", { id, hint });
     },
     async exchange(link, next) {
       const use = ended(link.id, "used", link.subject);

@@ -269,6 +269,17 @@ export class ClockWatch {
   }
 }
 
+/** A reading that deadlines may be computed from before they are written. Throws clock_wrong. */
+export function trustedTime(
+  now: number,
+  watch: Pick<ClockWatch, "jumpOf"> | undefined,
+  asked?: number,
+): number {
+  const jumpMs = watch?.jumpOf(now, asked) ?? 0;
+  if (jumpMs !== 0) throw clockJumped(jumpMs);
+  return now;
+}
+
 /** How much further the clock has moved between two readings than monotonic time. */
 function gapOf(from: Reading, to: Reading): number {
   return to.now - from.now - (to.elapsed - from.elapsed);

@@ -68,7 +68,7 @@ export function createTaskList(options: TaskListOptions): TaskList {
 
   /** Reads, applies the rule, swaps: once. */
   async function change(
-    { id, by, fence }: Held,
+    { id, by, fence, leaseMs }: Held & { readonly leaseMs?: number },
     event: TaskEvent,
     rule: Rule,
     guard?: (task: Task) => Promise<void>,
@@ -84,9 +84,12 @@ export function createTaskList(options: TaskListOptions): TaskList {
     const holder = typeof fence === "number" ? task.claimer : undefined;
     // A process that was paused since it read the task must not write after its lease.
     const isLeased = typeof fence === "number" && task.leaseUntil !== undefined;
-    const cause = { event, actor: by ?? holder ?? CALLER };
-    const swap = isLeased ? { ...cause, underLease: true as const } : cause;
-    return store.compareAndSwap(next, task.version, swap);
+    return store.compareAndSwap(next, task.version, {
+      event,
+      actor: by ?? holder ?? CALLER,
+      ...(isLeased ? { underLease: true } : {}),
+      ...(leaseMs === undefined ? {} : { leaseMs }),
+    });
   }
 
   /** A late holder is often the first to see that its lease has ended. Once that is stored, no clock revives it. */
@@ -115,7 +118,7 @@ export function createTaskList(options: TaskListOptions): TaskList {
       const task = await store.get(id);
       const open = await openBlockersIn(store, task);
       const next = claimTask(task, terms, { open, now: await now() });
-      return store.compareAndSwap(next, task.version, claimedBy(terms));
+      return store.compareAndSwap(next, task.version, claimedBy(terms, task));
     },
     async claimNext(terms) {
       checkTerms(terms);

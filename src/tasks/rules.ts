@@ -285,7 +285,7 @@ export async function claimBest(
     return best.map((task) => ({
       task: claimTask(task, terms, { open: [], now: at }),
       expectedVersion: task.version,
-      cause: claimedBy(terms),
+      cause: claimedBy(terms, task),
     }));
   });
 }
@@ -329,7 +329,7 @@ async function claimByTrying(
       if (claimed.length === limit) return claimed;
       try {
         const next = claimTask(task, terms, { open: [], now: await now() });
-        claimed.push(await store.compareAndSwap(next, task.version, claimedBy(terms)));
+        claimed.push(await store.compareAndSwap(next, task.version, claimedBy(terms, task)));
       } catch (error) {
         if (!isSallyportError(error, "concurrent_modification")) throw error;
       }
@@ -339,8 +339,14 @@ async function claimByTrying(
   throw outrun();
 }
 
-export function claimedBy({ claimer }: ClaimTerms): TaskCause {
-  return { event: "task.claimed", actor: claimer };
+/** Why `task` changes as it is claimed. A claim that has run out is judged once more as it is written. */
+export function claimedBy({ claimer, leaseMs }: ClaimTerms, { status }: Task): TaskCause {
+  return {
+    event: "task.claimed",
+    actor: claimer,
+    ...(leaseMs === undefined ? {} : { leaseMs }),
+    ...(status === "claimed" ? { overLease: true } : {}),
+  };
 }
 
 /** Highest priority first, then by age, the order of the list. */
@@ -482,7 +488,7 @@ async function putInOrder(
   return changed;
 }
 
-/** Undefined when another process wrote first: it has seen the same or something newer. */
+/** Undefined when another process wrote first, which has seen the same or something newer, or the lease is live after all. */
 export async function writeExpiry(
   store: TaskStore,
   task: Task,
@@ -494,7 +500,8 @@ export async function writeExpiry(
   const reason = `Its lease expired ${times} times.`;
   const next = times < giveUpAfter ? expired : failTask(expired, { fence: "any", reason }, now);
   const event = next === expired ? "task.expired" : "task.failed";
-  return unlessOutrun(() => store.compareAndSwap(next, task.version, { event, actor: SWEEPER }));
+  const cause = { event, actor: SWEEPER, overLease: true } as const;
+  return unlessOutrun(() => store.compareAndSwap(next, task.version, cause));
 }
 
 async function unlessOutrun(swap: () => Promise<Task>): Promise<Task | undefined> {
@@ -502,6 +509,7 @@ async function unlessOutrun(swap: () => Promise<Task>): Promise<Task | undefined
     return await swap();
   } catch (error) {
     if (isSallyportError(error, "concurrent_modification")) return undefined;
+    if (isSallyportError(error, "not_claimable")) return undefined;
     throw error;
   }
 }

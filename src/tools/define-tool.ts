@@ -11,6 +11,7 @@ import type {
   DryRun,
   InputIssue,
   ParsedInput,
+  Presented,
   ProbeAnswer,
   Resource,
   Tool,
@@ -86,7 +87,7 @@ export function defineTool<const Input extends ToolInput, Answer>(
 
 /** No path of the gate calls it; a program that does so learns why nothing happened. */
 function carriedOutElsewhere(): ToolResult {
-  const text = "Not executed: this tool is carried out by an external executor, under a permit.";
+  const text = "Not executed: this tool is executed by an external executor, under a permit.";
   return { text, isError: true };
 }
 
@@ -96,11 +97,22 @@ function frozenParts<Parts extends object>(parts: Parts): Parts {
   return parts;
 }
 
-type Contracts = Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources">;
+type Contracts = Pick<
+  Tool,
+  "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources" | "present" | "prepare"
+>;
 
 /** Only functions that the sheet has: their presence says what a tool can do. */
 function optionalContracts<Input extends ToolInput, Answer>(
-  { dryRun, undo, probe, stateVersion, resources }: ToolSheet<Input, Answer>,
+  {
+    dryRun,
+    undo,
+    probe,
+    stateVersion,
+    resources,
+    present,
+    prepare,
+  }: ToolSheet<Input, Answer> & Pick<ExternalSheet<Input>, "prepare">,
   checkedInput: (input: unknown) => CheckedInput<Input>,
 ): Contracts {
   const checked = (call: ToolCall) => sheetCall(call, checkedInput(call.input));
@@ -122,10 +134,12 @@ function optionalContracts<Input extends ToolInput, Answer>(
       },
     }),
     ...(stateVersion && { stateVersion: async (call) => stateVersion(checked(call)) }),
+    ...(prepare && { prepare: async (call) => prepare(checked(call)) }),
     ...(resources && {
       resources: (input, { workingDirectory }) =>
         resources({ input: checkedInput(input), workingDirectory }),
     }),
+    ...(present && { present: (input) => present({ input: checkedInput(input) }) }),
   };
 }
 
@@ -148,9 +162,19 @@ function sheetCall<Input>({ callId, context }: ToolCall, input: Input): SheetCal
   };
 }
 
-type SheetFields = Partial<Readonly<Record<keyof ToolSheet<ToolInput, unknown>, unknown>>>;
+type SheetFields = Partial<
+  Readonly<Record<keyof ToolSheet<ToolInput, unknown> | "prepare", unknown>>
+>;
 
-const FUNCTIONS = ["dryRun", "undo", "probe", "stateVersion", "resources"] as const;
+const FUNCTIONS = [
+  "dryRun",
+  "undo",
+  "probe",
+  "stateVersion",
+  "resources",
+  "present",
+  "prepare",
+] as const;
 
 /** Run-time checks for sheets written in JavaScript. */
 function sheetProblem(sheet: SheetFields): string | undefined {
@@ -220,6 +244,11 @@ export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet
     readonly input: CheckedInput<Input>;
     readonly workingDirectory: string;
   }) => readonly Resource[];
+  /**
+   * The call in words for reviewers: a title, its fields, an amount. Synchronous and from the input alone, because lists and
+   * notifications use it too. Part of what an approval is bound to.
+   */
+  readonly present?: (asked: { readonly input: CheckedInput<Input> }) => Presented;
   readonly idempotency?: "keyed" | "none";
   /** Only rollbacks call it; a call by an agent is refused. */
   readonly undoOnly?: true;
@@ -234,11 +263,14 @@ export interface ToolSheet<Input extends ToolInput, Answer> extends ListingSheet
 
 /**
  * A tool that is not executed here: the gate judges, shows and approves its calls, and an external executor carries them out
- * under a permit. Its calls always wait for a person, because only an approved decision can have a permit.
+ * under a permit. `session.call` always asks a person about it. `session.permit` gives the permit at once where the rules
+ * allow the call. `undo` is called with the reported proof as its output.
  */
 export interface ExternalSheet<Input extends ToolInput>
-  extends Omit<ToolSheet<Input, never>, "execute" | "undo" | "probe" | "idempotency"> {
+  extends Omit<ToolSheet<Input, unknown>, "execute" | "probe" | "idempotency"> {
   readonly execution: "external";
+  /** See `Tool.prepare`. */
+  readonly prepare?: (call: SheetCall<CheckedInput<Input>>) => Awaitable<void>;
 }
 
 /** A result in the gate's own form; `execute` of a tool sheet may also return any other value. */

@@ -71,6 +71,8 @@ export type {
   JudgePlace,
   OperatorWord,
   ParsedInput,
+  Presented,
+  PresentedField,
   ProbeAnswer,
   Progress,
   Resource,

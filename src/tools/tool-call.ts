@@ -7,7 +7,7 @@ import type { JsonValue } from "../util/json.ts";
 import { commandWords, namesIn } from "./command-words.ts";
 import { defineTool } from "./define-tool.ts";
 import { nameProblem } from "./registry.ts";
-import type { ResultOwner, ResultStore } from "./result-store.ts";
+import type { ResultOwner, ResultPart, ResultRange, ResultStore } from "./result-store.ts";
 import {
   type DryRun,
   isDryRunnable,
@@ -344,6 +344,12 @@ export async function previewCall(tool: Tool, call: ToolCall): Promise<DryRun | 
 /** Shortens long outputs. Shape: callback; the orchestrator waits for it before it returns a result. */
 export interface ResultProcessor {
   process(call: ProcessedCall, text: string): Promise<ProcessedResult>;
+  /** A part of a stored output, by the path it was stored under. Undefined when this owner has none there. */
+  read?(
+    owner: ResultOwner,
+    storedPath: string,
+    range: ResultRange,
+  ): Promise<ResultPart | undefined>;
 }
 
 /** Whose output it is: the session, the agent's id of the call, and the tool. */
@@ -361,7 +367,8 @@ export interface ProcessedResult {
 }
 
 export interface ResultProcessorOptions {
-  readonly store: Pick<ResultStore, "save">;
+  /** With `read`, people can open what was stored. */
+  readonly store: Pick<ResultStore, "save"> & Partial<Pick<ResultStore, "read">>;
   /** Outputs up to this many characters are unchanged. Default 30,000. */
   readonly maxCharacters?: number;
   /** How much of a long output the summary shows. Default 2,000. */
@@ -394,8 +401,14 @@ export function createResultProcessor(options: ResultProcessorOptions): ResultPr
         return shown(cutVisibly(text, maxCharacters, errorText(error)));
       }
     },
+    // A file is named after its id and its owner; the folder in the path may have moved since.
+    read: async (owner, storedPath, range) =>
+      store.read?.(owner, path.basename(storedPath).slice(0, ID_LENGTH), range),
   };
 }
+
+/** Of a UUID. */
+const ID_LENGTH = 36;
 
 /** Without a processor the output is unchanged. */
 export function processResult(

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from "../util/json.ts";
 import type { UndoRecord } from "./tool-call.ts";
 
 /**
- * A typed action with a safety declaration. It contains nothing about display and takes no part in permission checks.
+ * A typed action with a safety declaration. It takes no part in permission checks; of display it holds only `present`.
  * Created by `defineTool`; everything after `execute` is optional, so a plain tool is three lines long. Shapes:
  * execute, dryRun, generateUndo, probe and stateVersion are callbacks; metadata and capability are pulled.
  */
@@ -34,6 +34,8 @@ export interface Tool {
   readonly probe?: (call: ToolCall) => Promise<ProbeAnswer>;
   /** Version of the target (ETag, row version, content hash): equal means unchanged. */
   readonly stateVersion?: (call: ToolCall) => Promise<string>;
+  /** The call in words for people. Synchronous, from the input alone; see `Presented`. */
+  readonly present?: (input: JsonValue) => Presented;
   /** The resources that this input touches; write scopes and permissions are checked against them. */
   readonly resources?: (
     input: unknown,
@@ -48,6 +50,8 @@ export interface Tool {
   readonly undoOnly?: true;
   /** `external`: an external executor carries out its approved calls, under a permit; `execute` is never called. */
   readonly execution?: "external";
+  /** Of an external tool: keeps what the call will overwrite, before its executor gets the permit. A throw gives it back. */
+  readonly prepare?: (call: ToolCall) => Promise<void>;
   /** Version of the implementation; an approval is bound to it. */
   readonly version?: string;
   /** Versions whose pending calls this one may execute, if only wording and schema changed. */
@@ -118,6 +122,28 @@ export interface ToolResult {
   readonly data?: unknown;
   /** The tool's own undo record; without it `generateUndo` is called. */
   readonly undo?: UndoRecord;
+  /** With `isError` and an undo record: what the call did is not accepted, and the gate undoes it at once. */
+  readonly takeBack?: true;
+}
+
+/** How a field is drawn; the text itself is the tool's. */
+export const FIELD_FORMATS = ["text", "money", "date", "person", "code"] as const;
+
+/** One line of what would change; `before` only where the tool knows it from the input. */
+export interface PresentedField {
+  readonly label: string;
+  readonly value: string;
+  readonly before?: string;
+  readonly format?: (typeof FIELD_FORMATS)[number];
+}
+
+/** A call in the words of its tool: what reviewers read first, on every surface. */
+export interface Presented {
+  /** One sentence that names the object, like "Refund 129.00 EUR to Ana Ruiz". */
+  readonly title: string;
+  readonly fields?: readonly PresentedField[];
+  /** For totals of several calls. */
+  readonly amount?: { readonly value: number; readonly unit: string };
 }
 
 export interface DryRun {
@@ -558,14 +584,14 @@ export function externalTool(tool: Tool, operator: OperatorWord = {}): Tool {
 }
 
 /** Implemented functions are kept: they belong to the adapter, not the server. Bound, because they may be methods. */
-function contractsOf(
-  tool: Tool,
-): Pick<Tool, "dryRun" | "generateUndo" | "probe" | "stateVersion" | "resources"> {
+function contractsOf(tool: Tool) {
   return definedFields({
     dryRun: tool.dryRun?.bind(tool),
     generateUndo: tool.generateUndo?.bind(tool),
     probe: tool.probe?.bind(tool),
     stateVersion: tool.stateVersion?.bind(tool),
     resources: tool.resources?.bind(tool),
+    present: tool.present?.bind(tool),
+    prepare: tool.prepare?.bind(tool),
   });
 }

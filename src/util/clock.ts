@@ -4,6 +4,11 @@ export interface Clock {
   now(): number;
 }
 
+/**
+ * The machine's clock.
+ *
+ *     const gate = createGate({ clock: systemClock });
+ */
 export const systemClock: Clock = { now: () => Date.now() };
 
 /** Measures durations: never steps back, and means nothing outside this process. */
@@ -16,7 +21,11 @@ export interface ManualClock extends Clock {
   set(ms: number): void;
 }
 
-/** A clock that moves only when `advance` or `set` is called. */
+/**
+ * A clock that moves only when `advance` or `set` is called.
+ *
+ *     const clock = manualClock(0);
+ */
 export function manualClock(startMs: number): ManualClock {
   let now = checkInstant(startMs);
   return {

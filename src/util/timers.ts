@@ -224,7 +224,7 @@ export function whenLate(
   };
 }
 
-/** The result of work that ends within `ms`; undefined when it does not: then it goes on, and nobody hears of it. */
+/** The result of work that ends within `ms`; undefined when it does not: the work continues, and its result is dropped. */
 export function within<Result>(
   context: { readonly timers: Timers },
   ms: number,

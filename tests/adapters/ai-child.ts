@@ -24,7 +24,7 @@ import {
   type Wish,
 } from "./world.ts";
 
-const [command = "", given = "[]", reason] = process.argv.slice(2);
+const [command = "", given = "[]", reason = ""] = process.argv.slice(2);
 await using gate = openGate();
 const how = process.env["HOW"] ?? "generateText";
 const isSub = how === "sub-agent";
@@ -128,7 +128,7 @@ async function proceed(messages: ModelMessage[]): Promise<void> {
   report({ paused, told });
 }
 
-if (command === "decide") await decide(gate, given, reason);
+if (command === "decide") await decide(gate, given, { reason });
 const asked: ModelMessage[] = [{ role: "user", content: "Refund what is due." }];
 if (command === "start" && !isSub) await proceed(asked);
 if (command === "start" && isSub) {

@@ -28,7 +28,7 @@ import {
 const hosts = createRequire(new URL("../../tools/hosts/package.json", import.meta.url));
 const { createSdkMcpServer, query, tool } = hosts("@anthropic-ai/claude-agent-sdk");
 
-const [command = "", given = "[]", reason] = process.argv.slice(2);
+const [command = "", given = "[]", reason = ""] = process.argv.slice(2);
 await using gate = openGate();
 const say = (result: unknown) => ({
   content: [{ type: "text", text: typeof result === "string" ? result : JSON.stringify(result) }],
@@ -54,7 +54,7 @@ const { hooks, tools } = gateClaude(gate, own, {
 const wishes: readonly Wish[] = command === "start" ? JSON.parse(given) : [];
 const SUB = "You refund for billing.";
 
-/** First its calls; a call that it is told to make again it makes again; then in words what it was told. */
+/** First its calls, repeated when the answer asks for it; then the answers as text. */
 function script({ results, prompt }: ScriptedRequest) {
   if (process.env["HOW"] === "sub-agent" && !prompt.includes(SUB)) {
     const task = { description: "refund", prompt: SUB, subagent_type: "general-purpose" };
@@ -149,7 +149,7 @@ async function proceed(saved?: Saved): Promise<void> {
   report({ paused, told });
 }
 
-if (command === "decide") await decide(gate, given, reason);
+if (command === "decide") await decide(gate, given, { reason });
 if (command === "start") await proceed();
 if (command === "resume") {
   const saved = loadState<Saved | null>();

@@ -2,7 +2,7 @@
 
 import { decide, openGate, RUN } from "./world.ts";
 
-const [verdict = "", reason, session] = process.argv.slice(2);
+const [verdict = "", reason = "", session = "", invoice = ""] = process.argv.slice(2);
 await using gate = openGate();
 if (verdict === "show") {
   const open = await gate.interactions.list();
@@ -13,5 +13,5 @@ if (verdict === "show") {
   const done = operations.map(({ tool, status, executor }) => ({ tool, status, executor }));
   process.stdout.write(JSON.stringify(done));
 } else {
-  await decide(gate, verdict, reason, session);
+  await decide(gate, verdict, { reason, session, invoice });
 }

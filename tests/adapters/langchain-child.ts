@@ -2,7 +2,7 @@
 
 import { createRequire } from "node:module";
 import { deserialize, serialize } from "node:v8";
-import { gated, gateMiddleware, resume } from "sallyport/langchain";
+import { gated, gateMiddleware, gateTools, resume } from "sallyport/langchain";
 import {
   AGENT,
   decide,
@@ -26,8 +26,9 @@ const frameworks = createRequire(new URL("../../tools/frameworks/package.json", 
 const { AIMessage, createAgent, createMiddleware, fakeModel, tool } = frameworks("langchain");
 const { Command, MemorySaver, MessagesAnnotation, START, StateGraph } =
   frameworks("@langchain/langgraph");
+const { ToolNode, toolsCondition } = frameworks("@langchain/langgraph/prebuilt");
 
-const [command = "", given = "[]", reason] = process.argv.slice(2);
+const [command = "", given = "[]", reason = ""] = process.argv.slice(2);
 await using gate = openGate();
 const tools = [
   tool(lookup, { name: "lookup", description: "Reads an invoice.", schema: input }),
@@ -42,10 +43,10 @@ const tools = [
     process.env["REFUSES"] === undefined ? {} : { failsByThrowing: true },
   ),
 ];
-const isSub = process.env["HOW"] === "sub-agent";
+const how = process.env["HOW"] ?? "createAgent";
+const isSub = how === "sub-agent";
 const who = isSub ? { agent: SUB_AGENT, delegatedBy: [AGENT] } : { agent: AGENT };
 const options = { ...who, readOnly: ["lookup"] };
-const middleware = [createMiddleware(gateMiddleware(gate, tools, options))];
 
 /** The checkpoints of the thread, kept in the file of the story. */
 const checkpointer = new MemorySaver();
@@ -61,14 +62,36 @@ const silent = fakeModel();
 const model = (wishes.length > 0 ? silent.respondWithTools(calls) : silent).respond(
   new AIMessage("done"),
 );
-const own = createAgent({ model, tools, middleware, ...(isSub ? {} : { checkpointer }) });
+
+/** An agent with the middleware. */
+function agentOf(kept: object) {
+  const middleware = [createMiddleware(gateMiddleware(gate, tools, options))];
+  return createAgent({ model, tools, middleware, ...kept }).graph;
+}
+
 /** As a node of a graph, which has the checkpointer. */
-const graph = () =>
+const withSubAgent = () =>
   new StateGraph(MessagesAnnotation)
-    .addNode("refunds", own.graph)
+    .addNode("refunds", agentOf({}))
     .addEdge(START, "refunds")
     .compile({ checkpointer });
-const agent = isSub ? graph() : own.graph;
+
+/** A graph without an agent, whose node calls the tools. */
+function withToolNode() {
+  const ask = async ({ messages }: { messages: unknown[] }) => ({
+    messages: [await model.invoke(messages)],
+  });
+  return new StateGraph(MessagesAnnotation)
+    .addNode("model", ask)
+    .addNode("tools", new ToolNode(gateTools(gate, tools, options)))
+    .addEdge(START, "model")
+    .addConditionalEdges("model", toolsCondition)
+    .addEdge("tools", "model")
+    .compile({ checkpointer });
+}
+
+const isNode = how.startsWith("ToolNode");
+const agent = isSub ? withSubAgent() : isNode ? withToolNode() : agentOf({ checkpointer });
 const thread = { configurable: { thread_id: RUN } };
 
 interface Message {
@@ -76,20 +99,30 @@ interface Message {
   readonly content: string;
 }
 
+/** The state at the end. A stream says by itself where it stops. */
+async function run(from: unknown) {
+  if (how !== "stream") return agent.invoke(from, thread);
+  const stopped: unknown[] = [];
+  for await (const update of await agent.stream(from, { ...thread, streamMode: "updates" })) {
+    stopped.push(...(update.__interrupt__ ?? []));
+  }
+  return { ...(await agent.getState(thread)).values, __interrupt__: stopped };
+}
+
 async function proceed(from: unknown): Promise<void> {
-  const result = await agent.invoke(from, thread);
+  const result = await run(from);
   const { storage, writes } = checkpointer;
   saveState(serialize({ storage, writes }).toString("base64"));
-  const interrupts: readonly { value: { callId: string } }[] = result.__interrupt__ ?? [];
+  const interrupts: readonly { value: { callIds: string[] } }[] = result.__interrupt__ ?? [];
   const messages: readonly Message[] = result.messages;
   const answered = messages.filter(({ tool_call_id }) => tool_call_id !== undefined);
   const told = Object.fromEntries(
     answered.map(({ tool_call_id, content }) => [tool_call_id, content]),
   );
-  report({ paused: interrupts.map(({ value }) => value.callId), told });
+  report({ paused: interrupts.flatMap(({ value }) => value.callIds), told });
 }
 
-if (command === "decide") await decide(gate, given, reason);
+if (command === "decide") await decide(gate, given, { reason });
 if (command === "start") await proceed({ messages: [{ role: "user", content: "Refund." }] });
 if (command === "resume" || command === "force") {
   const { tasks } = await agent.getState(thread);

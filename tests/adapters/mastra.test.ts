@@ -6,4 +6,9 @@ import { storiesOf } from "./stories.ts";
 const folder = path.join(import.meta.dirname, "../../tools/frameworks");
 beforeAll(() => install(folder, "agent frameworks", process.env));
 
-storiesOf({ name: "Mastra", child: "mastra-child.ts", ways: ["stream"] });
+storiesOf({
+  name: "Mastra",
+  child: "mastra-child.ts",
+  ways: ["stream", "generate"],
+  subAgents: "stop",
+});

@@ -26,7 +26,7 @@ const frameworks = createRequire(new URL("../../tools/frameworks/package.json", 
 const { Agent, RunState, run, setTracingDisabled, tool, Usage } = frameworks("@openai/agents");
 setTracingDisabled(true);
 
-const [command = "", given = "[]", reason] = process.argv.slice(2);
+const [command = "", given = "[]", reason = ""] = process.argv.slice(2);
 const refuses = process.env["REFUSES"] !== undefined;
 const isSub = process.env["HOW"] === "sub-agent";
 const who = isSub ? { agent: SUB_AGENT, delegatedBy: [AGENT] } : { agent: AGENT };
@@ -104,18 +104,32 @@ class HandingOver extends ScriptedModel {
 const own = new Agent({ name: isSub ? SUB_AGENT : AGENT, model: new ScriptedModel(), tools });
 const agent = isSub ? new Agent({ name: AGENT, model: new HandingOver(), handoffs: [own] }) : own;
 
+interface Stopped {
+  readonly rawItem: { readonly callId: string };
+}
+
+/** The calls that a stream shows as waiting for an approval. */
+async function followed(
+  stream: AsyncIterable<{ readonly name?: string; readonly item: Stopped }>,
+): Promise<Stopped[]> {
+  const stopped: Stopped[] = [];
+  for await (const { name, item } of stream) {
+    if (name === "tool_approval_requested") stopped.push(item);
+  }
+  return stopped;
+}
+
 async function proceed(from: unknown): Promise<void> {
   const isStreamed = process.env["HOW"] === "streamed run";
   const result = await run(agent, from, isStreamed ? { stream: true } : {});
-  if (isStreamed) await result.completed;
+  const stopped: Stopped[] = isStreamed ? await followed(result) : (result.interruptions ?? []);
   saveState(result.state.toString());
-  const interruptions: readonly { rawItem: { callId: string } }[] = result.interruptions ?? [];
-  const paused = interruptions.map(({ rawItem }) => rawItem.callId);
+  const paused = stopped.map(({ rawItem }) => rawItem.callId);
   report({ paused, told: toldIn(result.finalOutput ?? "") });
 }
 
 const saved = () => RunState.fromString(agent, loadState<string>());
-if (command === "decide") await decide(gate, given, reason);
+if (command === "decide") await decide(gate, given, { reason });
 if (command === "start") await proceed("Refund what is due.");
 if (command === "resume") {
   const runs = [{ run: RUN, state: await saved() }];

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { AGENT, type Report, RUN, SUB_AGENT, type Wish } from "./world.ts";
+import { AGENT, type Report, RUN, STILL_WAITS, SUB_AGENT, type Wish } from "./world.ts";
 
 const NODE = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
 export const one: readonly Wish[] = [{ id: "1", tool: "refund", cents: 999 }];
@@ -217,14 +217,19 @@ export function storiesOf({ name, child, ways, parallel, subAgents, skip }: Fram
 
       const two: readonly Wish[] = [...one, { id: "2", tool: "refund", cents: 50 }];
       if (parallel === undefined) {
-        test("stops at two calls of one turn, and continues only when both are decided", async () => {
-          const { paused } = await start(two);
-          expect(paused.toSorted()).toEqual(["1", "2"]);
-          await decide("approve");
-          const { told } = await run(["resume"]);
-          expect(Object.keys(told).toSorted()).toEqual(["1", "2"]);
-          expect(ledger().toSorted()).toEqual(["INV-1 999", "INV-2 50"]);
-        });
+        test.each(ways)(
+          "%s: stops at two calls of one turn, and continues only when both are decided",
+          async (HOW) => {
+            const { paused } = await start(two, { HOW });
+            expect(paused.toSorted()).toEqual(["1", "2"]);
+            await elsewhere("approve", "", "", "1");
+            expect(await run(["resume"], { HOW })).toEqual(STILL_WAITS);
+            await elsewhere("approve");
+            const { told } = await run(["resume"], { HOW });
+            expect(Object.keys(told).toSorted()).toEqual(["1", "2"]);
+            expect(ledger().toSorted()).toEqual(["INV-1 999", "INV-2 50"]);
+          },
+        );
       } else {
         test("stops at the first of two calls of one turn, and at the second when the first is done", async () => {
           expect((await start(two)).paused).toEqual(["1"]);

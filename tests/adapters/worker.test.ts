@@ -24,7 +24,8 @@ test("two workers continue exactly the runs whose answers are in, each of them o
     });
     let stderr = "";
     child.stderr.on("data", (chunk) => (stderr += chunk));
-    return { child, ended: once(child, "close").then(([code]) => ({ code, stderr })) };
+    const ended = once(child, "close").then(([code]) => ({ code, stderr }));
+    return { child, ended, isWorking: () => stderr.includes("working;") };
   };
   const run = async (...args: readonly string[]) =>
     expect(await begin(...args).ended).toEqual({ code: 0, stderr: "" });
@@ -45,7 +46,8 @@ test("two workers continue exactly the runs whose answers are in, each of them o
   const isDone = () => ["a", "c"].every((name) => JSON.stringify(chat(name)).includes('"done"'));
   const chat = (name: string) =>
     JSON.parse(readFileSync(path.join(cwd, `chat-${name}.json`), "utf8"));
-  while (!isDone()) await sleep(100);
+  const areWorking = () => workers.every(({ isWorking }) => isWorking());
+  while (!isDone() || !areWorking()) await sleep(100);
   // Long enough for some more rounds of both.
   await sleep(1_000);
   for (const { child } of workers) child.kill("SIGINT");

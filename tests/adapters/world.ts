@@ -79,17 +79,18 @@ export function toldIn(text: string): Report["told"] {
 }
 
 /**
- * A person's answers to everything that is open, or open in one session. `change` sets every amount to 100; another person
- * approves it then.
+ * A person's answers to everything that is open, open in one session, or about one invoice. `change` sets every amount to 100;
+ * another person approves it then.
  */
 export async function decide(
   gate: Gate,
   verdict: string,
-  reason = "",
-  session = "",
+  { reason = "", session = "", invoice = "" },
 ): Promise<void> {
-  for (const { id, hash, sessionId } of await gate.interactions.list()) {
+  for (const question of await gate.interactions.list()) {
+    const { id, hash, sessionId } = question;
     if (session !== "" && sessionId !== session) continue;
+    if (invoice !== "" && !JSON.stringify(question).includes(`INV-${invoice}`)) continue;
     if (verdict === "reject") {
       await gate.interactions.reject(id, { hash, by: "ada", reason });
       continue;

@@ -5,6 +5,7 @@ import { PARTS, type Part, rowsOf, TEXTS } from "./rows.ts";
 import { asRanges, idsIn, summarise } from "./summary.ts";
 
 const small: Part = { id: "S1", page: "small", rows: 3 };
+const LIBRARY = ["sallyport"];
 const large: Part = { id: "S0", page: "large", rows: 101 };
 
 describe("rows", () => {
@@ -38,10 +39,10 @@ describe("a summary", () => {
     const [part] = summarise(
       [small],
       [
-        { name: "S1-01 once", outcome: "passed" },
-        { name: "S1-01 S1-02 twice", outcome: "passed" },
-        { name: "S1-02 not here", outcome: "skipped" },
-        { name: "S1-03 broken", outcome: "failed" },
+        { name: "S1-01 once", outcome: "passed", surfaces: LIBRARY },
+        { name: "S1-01 S1-02 twice", outcome: "passed", surfaces: LIBRARY },
+        { name: "S1-02 not here", outcome: "skipped", surfaces: LIBRARY },
+        { name: "S1-03 broken", outcome: "failed", surfaces: LIBRARY },
       ],
     ).parts;
     expect(part).toEqual({
@@ -49,7 +50,25 @@ describe("a summary", () => {
       passing: ["S1-01"],
       missing: ["S1-02", "S1-03"],
       failing: ["S1-03"],
+      surfaces: [["sallyport", 1]],
     });
+  });
+
+  test("counts no row that only tests of inner parts name, and says through which surfaces the others are proved", () => {
+    const [part] = summarise(
+      [small],
+      [
+        { name: "S1-01 inside", outcome: "passed", surfaces: [] },
+        { name: "S1-02 inside", outcome: "passed", surfaces: [] },
+        { name: "S1-02 outside", outcome: "passed", surfaces: ["http", "sallyport"] },
+        { name: "S1-03 outside", outcome: "passed", surfaces: ["http"] },
+      ],
+    ).parts;
+    expect(part).toMatchObject({ passing: ["S1-02", "S1-03"], missing: ["S1-01"] });
+    expect(part?.surfaces).toEqual([
+      ["http", 2],
+      ["sallyport", 1],
+    ]);
   });
 
   test("counts nothing without tests", () => {
@@ -60,9 +79,9 @@ describe("a summary", () => {
     const summary = summarise(
       [small],
       [
-        { name: "S1-04 beyond the end", outcome: "passed" },
-        { name: "S1-001 padded wrongly", outcome: "passed" },
-        { name: "no id at all", outcome: "failed" },
+        { name: "S1-04 beyond the end", outcome: "passed", surfaces: LIBRARY },
+        { name: "S1-001 padded wrongly", outcome: "passed", surfaces: LIBRARY },
+        { name: "no id at all", outcome: "failed", surfaces: LIBRARY },
       ],
     );
     expect(summary.unknown).toEqual([

@@ -6,6 +6,8 @@ export interface TestResult {
   /** The titles of the test and of the describes around it, joined by spaces. */
   readonly name: string;
   readonly outcome: "passed" | "failed" | "skipped";
+  /** The public doors that its file goes through; a test of inner parts alone has none, and proves no row. */
+  readonly surfaces: readonly string[];
 }
 
 export interface PartSummary {
@@ -14,6 +16,8 @@ export interface PartSummary {
   readonly missing: readonly string[];
   /** Rows with at least one failed test. They are among the missing ones too. */
   readonly failing: readonly string[];
+  /** How many of the passing rows are proved through each surface, most first. */
+  readonly surfaces: readonly (readonly [surface: string, rows: number])[];
 }
 
 export interface Summary {
@@ -29,18 +33,25 @@ export function idsIn(name: string): string[] {
   return [...new Set(name.match(ROW_ID))];
 }
 
-/** A row passes when a test names it and every test that names it passed; a skipped one did not. */
+/**
+ * A row passes when a test that goes through a public door names it, and every test that names it passed; a skipped one did
+ * not.
+ */
 export function summarise(parts: readonly Part[], results: readonly TestResult[]): Summary {
   const known = new Set(parts.flatMap(rowsOf));
   const outcomes = new Map<string, Set<TestResult["outcome"]>>();
   const unknown: { id: string; test: string }[] = [];
-  for (const { name, outcome } of results) {
+  const doors = new Map<string, Set<string>>();
+  for (const { name, outcome, surfaces } of results) {
     for (const id of idsIn(name)) {
+      const before = doors.get(id) ?? new Set();
+      doors.set(id, before.union(new Set(surfaces)));
       if (!known.has(id)) unknown.push({ id, test: name });
       outcomes.set(id, (outcomes.get(id) ?? new Set()).add(outcome));
     }
   }
-  const passes = (id: string) => outcomes.get(id)?.size === 1 && has(id, "passed");
+  const passes = (id: string) =>
+    outcomes.get(id)?.size === 1 && has(id, "passed") && (doors.get(id)?.size ?? 0) > 0;
   const has = (id: string, outcome: TestResult["outcome"]) => !!outcomes.get(id)?.has(outcome);
   return {
     parts: parts.map((part) => {
@@ -50,11 +61,18 @@ export function summarise(parts: readonly Part[], results: readonly TestResult[]
         passing: rows.filter(passes),
         missing: rows.filter((id) => !passes(id)),
         failing: rows.filter((id) => has(id, "failed")),
+        surfaces: countedBy(rows.filter(passes).flatMap((id) => [...(doors.get(id) ?? [])])),
       };
     }),
     unknown,
     failedTests: results.filter((result) => result.outcome === "failed").map(({ name }) => name),
   };
+}
+
+function countedBy(names: readonly string[]): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].toSorted(([, a], [, b]) => b - a);
 }
 
 /** `S0-01…S0-04, S0-07`: the given rows of a part, which must be in order, as ranges. */

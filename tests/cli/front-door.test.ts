@@ -108,7 +108,8 @@ test("a configuration with a wrong or unknown field is refused with its name", (
   };
   expect(problem({})).toContain("must be an object with `tools`");
   expect(problem({ tools: [], polcy: {} })).toContain("there is no field `polcy`");
-  expect(problem({ tools: [], store: {} })).toContain("--store");
+  expect(problem({ tools: [], store: {} })).toContain("`store` must be a text");
+  expect(problem({ tools: [], database: "x" })).toContain("`database` is named `store`");
   expect(problem({ tools: [], approvalMs: "1h" })).toContain("`approvalMs` must be a whole number");
   expect(problem({ tools: [], people: "ada" })).toContain("`people` must be a list");
 });
@@ -138,6 +139,26 @@ test("interactions list fits 100 columns, says what would happen, and its short 
     await server.stop();
   }
 }, 120_000);
+
+test("interactions list works over the store alone, with its filters, and says what needs a server", async () => {
+  const place = cliPlace();
+  const none = await place.run("interactions", "list");
+  expect([none.code, none.err]).toEqual([4, expect.stringContaining("No server runs")]);
+  mkdirSync(place.data, { mode: 0o700 });
+  await waitingRefunds(path.join(place.data, "sallyport.db"), 2);
+  const { out, err } = await place.run("interactions", "list");
+  const rows = out.trimEnd().split("\n");
+  expect([rows.length, err]).toEqual([3, ""]);
+  expect(rows[1]).toContain("INV-1");
+  const listed = async (...args: readonly string[]) =>
+    JSON.parse((await place.run("--json", "interactions", "list", ...args)).out).items.length;
+  expect(await listed("--limit", "1")).toBe(1);
+  expect(await listed("--status", "resolved")).toBe(0);
+  const paged = await place.run("interactions", "list", "--cursor", "1");
+  expect(paged.err).toContain("No server runs");
+  const got = await place.run("interactions", "get", "0000");
+  expect([got.code, got.err]).toEqual([4, expect.stringContaining("sallyport review")]);
+});
 
 test("a text of wide signs keeps the inbox within 100 columns", async () => {
   const clock = manualClock(Date.UTC(2026, 10, 15, 6));

@@ -121,7 +121,7 @@ const storeOf = (place: CliPlace) => path.join(place.data, "sallyport.db");
 function entriesIn(place: CliPlace): number {
   const database = new Sqlite(storeOf(place), { readonly: true });
   try {
-    return Number(database.prepare("SELECT count(*) FROM audit").pluck().get());
+    return Number(database.prepare("SELECT max(last) FROM audit_blocks").pluck().get());
   } finally {
     database.close();
   }
@@ -129,7 +129,9 @@ function entriesIn(place: CliPlace): number {
 
 function cutTail(place: CliPlace, entries: number): void {
   const database = new Sqlite(storeOf(place));
-  database.exec(`DELETE FROM audit WHERE ord > (SELECT max(ord) FROM audit) - ${entries}`);
+  database.exec(
+    `DELETE FROM audit_blocks WHERE ord > (SELECT max(ord) FROM audit_blocks) - ${entries}`,
+  );
   database.close();
 }
 

@@ -91,5 +91,37 @@ export function createWarehouse(): Warehouse {
       throw new SallyportError("outcome_unknown", { hint: "The line broke." });
     },
   });
-  return { stock, effects, tools: [look, set, order, note, book] };
+  const euros = (cents: unknown) => `${(Number(cents) / 100).toFixed(2)} EUR`;
+  const refund = defineTool({
+    name: "billing.refund",
+    description: "Pays an invoice back.",
+    input: object({ customer: text, invoice: text, cents: { type: "integer" } }),
+    safety: { effect: "external", reversible: true, affects: ["money"] },
+    present: ({ input }) => ({
+      title: `Refund ${euros(input["cents"])} to ${input["customer"]}`,
+      fields: [
+        { label: "Invoice", value: String(input["invoice"]), format: "code" },
+        { label: "Amount", value: euros(input["cents"]), format: "money" },
+        { label: "Why", value: "charged twice" },
+      ],
+      amount: { value: Number(input["cents"]) / 100, unit: "EUR" },
+    }),
+    execute({ input }) {
+      effects.push(`refund ${input["customer"]} ${input["cents"]}`);
+      return { text: "R-1", data: input };
+    },
+    undo: ({ output }) => ({ tool: "billing.cancel_refund", input: output as JsonObject }),
+  });
+  const cancelRefund = defineTool({
+    name: "billing.cancel_refund",
+    description: "Cancels a refund that was not paid out yet.",
+    input: object({ customer: text, invoice: text, cents: { type: "integer" } }),
+    safety: { effect: "external", affects: ["money"] },
+    present: ({ input }) => ({ title: `Cancel the refund of ${euros(input["cents"])}` }),
+    execute({ input }) {
+      effects.push(`cancel refund ${input["customer"]}`);
+      return "cancelled";
+    },
+  });
+  return { stock, effects, tools: [look, set, order, note, book, refund, cancelRefund] };
 }

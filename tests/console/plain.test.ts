@@ -33,7 +33,7 @@ async function show(input: object): Promise<string> {
   const id = await propose(session, "notes.send", input);
   await page.goto(`${world.server.url}/decisions/${id}`);
   await page.locator(`article[data-item="${id}"]`).waitFor();
-  await page.getByText("this page shows exactly the bytes that are hashed").waitFor();
+  await page.getByText("Exactly this will run").waitFor();
   const fold = page.getByRole("button", { name: "Show everything" });
   if ((await fold.count()) > 0) await fold.click();
   return id;
@@ -115,7 +115,7 @@ test("names, reasons, questions and answers of tools are shown the same way [T13
   await session.ask({ callId: "odd", text, choices: ["yes\u200b", "no"] });
   await page.goto(`${world.server.url}/inbox`);
   await page
-    .getByRole("button", { name: /^Question/ })
+    .getByRole("button", { name: /agent says/ })
     .getByText("U+202E")
     .first()
     .waitFor();
@@ -141,7 +141,7 @@ test("facts are above what the agent says, and long input must be opened before 
   const facts = await top(page.getByRole("figure", { name: "Input of notes.send" }));
   const words = await top(page.getByText("Trust me, it is harmless."));
   expect(facts).toBeLessThan(words);
-  await page.getByText("Cannot be inspected:").waitFor();
+  await page.getByText("Effect unknown:").waitFor();
   await page.getByRole("button", { name: "Show everything" }).click();
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
   expect((await world.gate.interactions.get(id)).hash).toBe(hash);
@@ -192,7 +192,7 @@ function lookAtCard(words: string) {
   const input = document.querySelector("[data-json=tree]");
   const bottom = input?.getBoundingClientRect().bottom ?? Number.POSITIVE_INFINITY;
   const said = Array.from(document.querySelectorAll("section")).filter((one) =>
-    one.querySelector("h2")?.textContent?.startsWith("Claimed by the agent, not checked"),
+    one.querySelector("h2")?.textContent?.startsWith("From the agent (unverified)"),
   );
   const holders = Array.from(document.querySelectorAll("article [data-untrusted]")).filter((one) =>
     one.textContent?.includes(words),
@@ -222,7 +222,7 @@ test("a page whose content does not match the approval hash says so, and cannot 
       await route.fulfill({ response, body: change(await response.text()) });
     });
     await page.goto(`${world.server.url}/decisions/${id}`);
-    await page.getByText("this page shows something else: do not approve").waitFor();
+    await page.getByText("This page shows something else than what would run").waitFor();
     await page.getByText("This page does not show what the approval would be bound to").waitFor();
     await seen(page);
     expect(await page.getByRole("button", { name: "Approve" }).isEnabled()).toBe(false);

@@ -44,10 +44,10 @@ async function cancel(...ids: readonly string[]): Promise<void> {
 async function selectBoth(ids: readonly string[]): Promise<void> {
   await page.goto(`${world.server.url}/inbox`);
   for (const id of ids) await page.locator(`li[data-id="${id}"]`).getByRole("checkbox").check();
-  await button("Decide together").click();
+  await page.getByRole("button", { name: /^Review \d+$/ }).click();
 }
 
-test("Decide together: every row shows folder, input and diff, and its hash is checked in the browser [M3]", async () => {
+test("joint review: every row shows folder, input and diff, and its hash is checked in the browser [M3]", async () => {
   const session = await sessionIn("/var/lib/production");
   const ids = [
     await propose(session, "stock.set", { sku: "a1", quantity: 1 }),
@@ -63,7 +63,7 @@ test("Decide together: every row shows folder, input and diff, and its hash is c
   await cancel(...ids);
 });
 
-test("Decide together: an item altered on its way to the page is left out and stays open [M3]", async () => {
+test("joint review: an item altered on its way to the page is left out and stays open [M3]", async () => {
   const session = await sessionIn("/srv/real");
   const ids = [
     await propose(session, "stock.set", { sku: "b1", quantity: 1 }),
@@ -150,7 +150,7 @@ test("a question past its deadline shows no answer buttons, but when it expired 
   const expired = page.getByText(/This question expired at .*; it counted as no\./);
   await expired.waitFor({ timeout: 90_000 });
   expect(await button("left").count()).toBe(0);
-  expect(await button("Ask back").count()).toBe(0);
+  expect(await button("Ask agent").count()).toBe(0);
   const { hash, deadline } = await world.gate.interactions.get(id);
   const client = await world.client("reviewer", "person:cleo");
   await expect(client.interactions.answer({ id, hash, answer: "left" })).rejects.toMatchObject({
@@ -171,7 +171,9 @@ test("a call that changed after approval says so in one way, without advice for 
   const next = (await world.gate.interactions.get(id)).supersededBy;
   await page.goto(`${world.server.url}/inbox/${next}`);
   await item(next).getByText("It changed since you saw it.").waitFor();
-  await item(next).getByLabel("What was approved, and what would happen now").waitFor();
+  await item(next)
+    .getByRole("table", { name: "What was approved, and what would happen now" })
+    .waitFor();
   for (const shown of [next, id]) {
     await page.goto(`${world.server.url}/decisions/${shown}`);
     await page.getByText("a person was asked").first().waitFor();
@@ -188,7 +190,7 @@ test("an approval that is kept during a stop is told without advice for models [
   try {
     await page.goto(`${world.server.url}/inbox/${id}`);
     await button("Approve").and(page.locator(":enabled")).click();
-    await page.getByText("Approved. Everything is stopped; it runs when work resumes").waitFor();
+    await page.getByText("Approved. Work is paused: it runs after Resume").waitFor();
     expect(await page.locator("body").innerText()).not.toMatch(/Do not repeat|ask later/);
   } finally {
     await world.gate.killSwitch.resume("over", { actor: "person:olga" });
@@ -230,7 +232,7 @@ test("number keys choose an answer while a question with choices is open, and do
   await page.goto(`${world.server.url}/tools`);
   await page.getByRole("heading", { name: "Tools" }).waitFor();
   await page.keyboard.press("2");
-  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
 });
 
 test("look-alike letters in a question are marked with their numbers [M14]", async () => {
@@ -262,12 +264,10 @@ async function speak(language: string): Promise<void> {
 
 test("every page renders in a browser language that Intl does not know [W7]", async () => {
   await speak("en-US@posix");
-  for (const name of ["plots", "inbox", "sessions", "audit", "tasks"]) {
+  for (const name of ["overview", "decisions", "inbox", "sessions", "audit", "tasks"]) {
     await page.goto(`${world.server.url}/${name}`);
     await page.getByRole("heading", { level: 1 }).first().waitFor();
   }
-  await page.goto(`${world.server.url}/plots`);
-  await page.locator("canvas").first().waitFor();
 });
 
 test("dates follow the browser's language [W7]", async () => {
@@ -291,7 +291,7 @@ test("dates follow the browser's language [W7]", async () => {
   await cancel(id);
 });
 
-test("plots and timelines of a long trail omit its oldest part, and say so [W7]", async () => {
+test("timelines of a long trail omit its oldest part and say so; figures count everything [W7 W13]", async () => {
   // Pages of five entries make the trail of this test a long one.
   await page.route("**/v1/audit?*", async (route) => {
     await route.continue({ url: route.request().url().replace("limit=500", "limit=5") });
@@ -305,11 +305,10 @@ test("plots and timelines of a long trail omit its oldest part, and say so [W7]"
   const last = ids.at(-1) ?? "";
   const { hash } = await world.gate.interactions.get(last);
   await world.gate.interactions.approve(last, { hash, by: "person:bob" });
-  await page.goto(`${world.server.url}/plots`);
-  await page.getByText("is missing here. Choose a shorter time.").waitFor();
-  // The approval is the newest thing in the trail, so it is counted.
-  const approved = page.locator("dl > div").filter({ hasText: "Approved" }).locator("dd");
-  await expect.poll(() => approved.innerText()).toMatch(/^1 /);
+  await page.goto(`${world.server.url}/overview`);
+  const agents = page.getByRole("table", { name: "By agent" });
+  // Calls, refused, rejected, failed, undone: what was called off counts as rejected.
+  await agents.getByRole("row", { name: "agent:long 30 0 29 0 0" }).waitFor();
   const id = (await world.gate.interactions.get(last)).sessionId;
   await page.goto(`${world.server.url}/sessions/${id}`);
   await page.getByText("are not shown here. They are under Audit.").waitFor();

@@ -96,7 +96,7 @@ async function open(id: string): Promise<void> {
 
 async function approve(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).click();
-  await page.getByText("Approved and executed.").waitFor();
+  await page.getByText("Approved. ").waitFor();
 }
 
 /** The question has left both lists, and the window that only watched shows how it ended. */
@@ -155,7 +155,7 @@ test("approves: it is executed once, and both windows show it [R13 R20]", async 
   const { id } = await waiting("stock.adjust");
   await open(id);
   await approve(first);
-  await closed(id, "executed");
+  await closed(id, "Executed");
   const { state, calls } = await started.client.decisions.get({ id });
   expect(state).toBe("executed");
   expect(await inputsOf(id)).toEqual([calls?.[0]?.input]);
@@ -174,13 +174,13 @@ test("edits and approves: exactly the edited input runs [R20]", async () => {
     .getByRole("textbox", { name: "Input of stock.adjust" })
     .fill(JSON.stringify(edited, null, 2));
   await first.getByRole("button", { name: "Check and preview" }).click();
-  await closed(id, "rejected");
+  await closed(id, "Rejected");
   await first.getByText("what the agent asked for").waitFor();
   const next = (await first.locator("article[data-item]").getAttribute("data-item")) ?? "";
   expect(next).not.toBe(id);
   await second.locator(`li[data-id="${next}"]`).getByRole("button").click();
   await approve(first);
-  await closed(next, "executed");
+  await closed(next, "Executed");
   expect(await inputsOf(next)).toEqual([edited]);
   expect(await inputsOf(id)).toEqual([]);
 });
@@ -191,7 +191,7 @@ test("rejects: nothing runs, and the reason is kept [R20]", async () => {
   await first.keyboard.press("r");
   await first.getByLabel("Reason (shown to the agent)").fill("the ramp is closed today");
   await first.keyboard.press("Enter");
-  await closed(id, "rejected");
+  await closed(id, "Rejected");
   await second.getByText("the ramp is closed today").first().waitFor();
   const { state, bizVerdict } = await started.client.decisions.get({ id });
   expect([state, bizVerdict.reason]).toEqual(["rejected_ml", "the ramp is closed today"]);
@@ -220,7 +220,7 @@ test("rolls back a session: its calls are undone, newest first [R20]", async () 
     await page.getByRole("link", { name: new RegExp(sessionId) }).click();
     await page.getByRole("heading", { name: "Session of agent:counter" }).waitFor();
   });
-  await first.getByRole("button", { name: "Roll back" }).click();
+  await first.getByRole("button", { name: "Undo run" }).click();
   await first.getByRole("button", { name: "Undo 2 calls" }).click();
   const report = first.getByRole("list", { name: "Report" });
   await expect.poll(() => report.getByText("undone", { exact: true }).count()).toBe(2);
@@ -311,10 +311,11 @@ test("verifies the audit in both windows, against the anchors that npm start mak
 });
 
 test("stops everything: both windows show it, and no agent's call runs until resumed [R20 T38]", async () => {
-  await first.getByRole("button", { name: "Stop everything" }).click();
+  await first.getByRole("button", { name: "Pause" }).click();
+  await first.getByLabel("What", { exact: true }).selectOption("all");
   await first.getByLabel("Reason (recorded in the audit log)").fill("drill");
-  await first.getByRole("button", { name: "Stop everything now" }).click();
-  const banner = (page: Page) => page.getByText("Everything is stopped");
+  await first.getByRole("button", { name: "Pause all" }).click();
+  const banner = (page: Page) => page.getByText("Everything is paused");
   await both((page) => banner(page).waitFor());
   expect(await started.client.switch.get()).toMatchObject({ stopped: true });
   const { seq } = await started.client.audit.head();

@@ -39,10 +39,10 @@ test("a question appears by itself, facts first, is approved by keyboard, and di
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 100 });
   await row(id).getByText("bolt-m8: 120 → 100").waitFor();
   await item(id).getByText("-quantity: 120").waitFor();
-  await item(id).getByText("this page shows exactly the bytes that are hashed").waitFor();
+  await item(id).getByText("Exactly this will run").waitFor();
   await ready("Approve");
   await page.keyboard.press("a");
-  await says("Approved and executed.");
+  await says("Approved. ");
   await row(id).waitFor({ state: "detached" });
   expect(world.stock.get("bolt-m8")).toBe(100);
   expect((await world.gate.decisions.get(id)).state).toBe("executed");
@@ -72,7 +72,7 @@ test("an irreversible call asks for confirmation", async () => {
   await ready("Approve");
   await page.keyboard.press("a");
   expect(world.effects).not.toContain("order fuse 5");
-  await page.getByRole("dialog").getByRole("button", { name: "Approve (final)" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Approve for good" }).click();
   await row(id).waitFor({ state: "detached" });
   expect(world.effects).toContain("order fuse 5");
 });
@@ -106,7 +106,7 @@ test("an edited input is checked and shown again before approval, and exactly th
   // The schema says no more than 10,000: refused, nothing lost.
   await page.getByRole("dialog").getByRole("alert").waitFor();
   await field.fill('{"sku":"bolt-m8","quantity":90}');
-  await page.getByRole("dialog").getByText("+ 90", { exact: true }).waitFor();
+  await page.getByRole("dialog").getByRole("cell", { name: "90", exact: true }).waitFor();
   await button("Check and preview").click();
   await row(id).waitFor({ state: "detached" });
   await says("what the agent asked for");
@@ -114,7 +114,7 @@ test("an edited input is checked and shown again before approval, and exactly th
   expect(world.stock.get("bolt-m8")).toBe(100);
   await ready("Approve");
   await page.keyboard.press("a");
-  await says("Approved and executed.");
+  await says("Approved. ");
   await expect.poll(() => world.stock.get("bolt-m8")).toBe(90);
   expect((await world.gate.decisions.get(id)).state).toBe("rejected_ml");
 });
@@ -145,7 +145,7 @@ test("the agent is asked back and replies, and the question is reassigned; it st
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 1 });
   await open(id);
-  await button("Ask back").click();
+  await button("Ask agent").click();
   await page.getByLabel("What do you want to know?").fill("Why only one?");
   await page.keyboard.press("Enter");
   await expect.poll(async () => (await session.askedBack()).length).toBe(1);
@@ -156,7 +156,7 @@ test("the agent is asked back and replies, and the question is reassigned; it st
   await button("Reassign").click();
   await page.getByLabel("Assign to a person or group").fill("person:bob");
   await page.keyboard.press("Enter");
-  await says("Assigned to person:bob.");
+  await says("Reassigned to person:bob.");
   expect(await world.gate.interactions.get(id)).toMatchObject({
     status: "open",
     assignedTo: "person:bob",
@@ -170,10 +170,10 @@ test("an unknown outcome is a question: a person checks and says what happened",
   await page.goto(`${world.server.url}/inbox/${id}`);
   await ready("Approve");
   await page.keyboard.press("a");
-  await page.getByRole("dialog").getByRole("button", { name: "Approve (final)" }).click();
-  await says("Approved, but:");
-  await page.getByRole("button", { name: /Did it happen/ }).click();
-  await says("Check the target first. Did it happen?");
+  await page.getByRole("dialog").getByRole("button", { name: "Approve for good" }).click();
+  await says("Approved, but the outcome is unknown.");
+  await page.getByRole("button", { name: /Outcome unknown/ }).click();
+  await says("Outcome unknown: check the target");
   await button("It happened").click();
   await page.getByLabel("How do you know? (recorded in the audit log)").fill("called them");
   await page.keyboard.press("Enter");
@@ -189,7 +189,7 @@ test("a batch decides exactly the listed items, with a veto", async () => {
     await propose(session, "stock.set", { sku: "c", quantity: 3 }),
   ];
   for (const id of [a, b]) await row(id!).getByRole("checkbox").check();
-  await button("Decide together").click();
+  await page.getByRole("button", { name: /^Review \d+$/ }).click();
   await ready("Approve 2");
   await page.getByRole("dialog").getByRole("checkbox").nth(1).uncheck();
   await button("Approve 1, reject 1").click();
@@ -218,12 +218,19 @@ test("a session is rolled back, and the report says what was undone and what was
   expect(world.stock.get("bolt-m8")).toBe(11);
   await page.getByRole("link", { name: "Sessions" }).click();
   await page.getByRole("link", { name: /agent:rollback/ }).click();
-  await button("Roll back").click();
+  await button("Undo run").click();
+  const plan = page.getByRole("list", { name: "Plan" });
+  // Before and after of each undo, as things are now; the order has none.
+  await plan
+    .getByText(/nut-m8: 12 → \d+/)
+    .first()
+    .waitFor();
+  await plan.getByText("Irreversible").first().waitFor();
   await button("Undo 2 calls").click();
   const report = page.getByRole("list", { name: "Report" });
   const count = (text: string) => report.getByText(text, { exact: true }).count();
   await report.waitFor();
-  expect([await count("undone"), await count("cannot be undone")]).toEqual([2, 1]);
+  expect([await count("undone"), await count("irreversible")]).toEqual([2, 1]);
   expect([world.stock.get("bolt-m8"), world.stock.get("nut-m8")]).toEqual([90, 7]);
   await button("Close").click();
 });
@@ -269,24 +276,26 @@ test("audit page: without anchors the verification says that the tail is not cov
   await says(`#${seq}`);
 });
 
-test("the kill switch stops everything in every window until resumed", async () => {
+test("pausing everything holds in every window until resumed, and keeps what is approved", async () => {
   const session = await world.session("agent:stock");
   const id = await propose(session, "stock.set", { sku: "bolt-m8", quantity: 0 });
-  await button("Stop everything").click();
+  await button("Pause").click();
+  await page.getByLabel("What", { exact: true }).selectOption("all");
   await page.getByLabel("Reason (recorded in the audit log)").fill("drill");
-  await button("Stop everything now").click();
-  await says("Everything is stopped");
+  await button("Pause all").click();
+  await says("Everything is paused");
+  await says("by person:ada");
   expect(await world.gate.killSwitch.isStopped()).toBe(true);
   await page.goto(`${world.server.url}/inbox/${id}`);
   await ready("Approve");
   await page.keyboard.press("a");
-  await says("Approved. Everything is stopped; it runs when work resumes");
+  await says("Approved. Work is paused: it runs after Resume");
   expect(world.stock.get("bolt-m8")).toBe(90);
   expect((await world.gate.decisions.get(id)).state).toBe("approved");
   await button("Resume").click();
   await page.getByLabel("Reason (recorded in the audit log)").fill("over");
   await page.keyboard.press("Enter");
-  await page.getByText("Everything is stopped: no new").waitFor({ state: "detached" });
+  await page.getByText("Everything is paused").waitFor({ state: "detached" });
   expect(await world.gate.killSwitch.isStopped()).toBe(false);
   await expect.poll(() => world.stock.get("bolt-m8")).toBe(0);
 });

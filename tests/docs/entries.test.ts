@@ -36,6 +36,31 @@ test("docs/reference/api.md lists the values of the root entry with an example, 
   );
 });
 
+/** The doc comment directly above an exported value. */
+function commentOf(file: string, name: string): string {
+  const source = read(file);
+  const declared = new RegExp(`^export (?:async )?(?:function|const|class) ${name}\\b`, "m");
+  const above = source.slice(0, declared.exec(source)?.index ?? 0);
+  const [, comment = ""] =
+    /(\/\*\*(?:(?!\*\/)[\s\S])*\*\/)\n(?:\/\/ biome-ignore .*\n)?$/.exec(above) ?? [];
+  return comment;
+}
+
+test("every value of the root entry has a doc comment with the example of docs/reference/api.md", () => {
+  const exported = [...read("src/index.ts").matchAll(/^export \{([^}]*)\} from "\.\/(.*)";$/gm)];
+  const files = new Map(
+    exported.flatMap(([, names = "", file = ""]) =>
+      names.split(",").map((name) => [name.trim(), `src/${file}`] as const),
+    ),
+  );
+  const rows = tableRows("docs/reference/api.md", "name");
+  expect(rows.length, "void: no rows found").toBeGreaterThan(20);
+  const without = rows
+    .map(({ name = "", example = "" }) => [name.slice(1, -1), example.slice(1, -1)] as const)
+    .filter(([name, example]) => !commentOf(files.get(name) ?? "", name).includes(example));
+  expect(without).toEqual([]);
+});
+
 test("docs/guide/policy.md lists the fields of a rule and of a test of the input", () => {
   const documented = tableRows("docs/guide/policy.md", "field").map(({ field = "", required }) => ({
     field: field.replaceAll("`", ""),

@@ -8,6 +8,7 @@ import manifest from "../../package.json" with { type: "json" };
 import { createProgram } from "../../src/cli/main.ts";
 import { APPROVAL_OUTCOMES } from "../../src/gate/inbox.ts";
 import { PATHS } from "../../src/http/paths.ts";
+import { INBOX_TOOLS } from "../../src/mcp/inbox-server.ts";
 import { DECISION_STATES } from "../../src/model/decision.ts";
 import { ERRORS } from "../../src/model/errors.ts";
 import { INTERACTION_OUTCOMES, INTERACTION_TYPES } from "../../src/model/interaction.ts";
@@ -99,6 +100,7 @@ test("every code and state that the guide names exists", () => {
     ...Object.keys(INTERACTION_OUTCOMES),
     ...APPROVAL_OUTCOMES,
     ...Object.keys(HOOK_POINTS),
+    ...Object.keys(INBOX_TOOLS),
     TOOL_SEARCH,
   ]);
   const snakes = guide.flatMap((page) =>

@@ -18,7 +18,7 @@ export async function packTarball(scratch: string): Promise<string> {
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
   const out = path.join(built, "dist");
   await run(process.execPath, [tsc, "-p", "tsconfig.build.json", "--outDir", out], { cwd: root });
-  for (const file of ["package.json", "README.md", "LICENSE", "docs"]) {
+  for (const file of ["package.json", "README.md", "LICENSE", "docs", "examples"]) {
     cpSync(path.join(root, file), path.join(built, file), { recursive: true });
   }
   await run("npm", ["pack", "--ignore-scripts", "--pack-destination", scratch], { cwd: built });

@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { tableRows } from "../support/source-files.ts";
 import { type Page, programOf, root } from "./pages.ts";
 
 const INSTALLED = ["ai", "zod", "pg", "better-sqlite3", "@types"];
@@ -51,11 +52,17 @@ export function makeProject(pages: readonly Page[]): Project {
       if (language === "ts" && info !== "") files.set(info, text);
     }
   }
+  files.set("exports.ts", examplesOfExports());
   // The agent that pages about frameworks start from is the one of the examples.
   const agent = "examples/ai-sdk/agent.ts";
   files.set("agent.ts", readFileSync(path.join(root, agent), "utf8"));
   const model = "tests/support/scripted-model.ts";
   files.set("scripted-model.ts", readFileSync(path.join(root, model), "utf8"));
+  files.set(
+    "hosts/wires.ts",
+    readFileSync(path.join(root, "tests/support/hosts/wires.ts"), "utf8"),
+  );
+  mkdirSync(path.join(dir, "hosts"), { recursive: true });
   for (const [file, text] of files) writeFileSync(path.join(dir, file), text);
   writeFileSync(path.join(dir, "package.json"), '{ "type": "module", "private": true }\n');
   const config = {
@@ -73,6 +80,38 @@ export function makeProject(pages: readonly Page[]): Project {
       run([...FLAGS, path.join(root, "src/cli/bin.ts"), ...args], dir, {}, until),
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
   };
+}
+
+/** The examples of docs/reference/api.md, each in a function of its own. Only compiled: what they act on is declared here. */
+function examplesOfExports(): string {
+  const rows = tableRows("docs/reference/api.md", "name");
+  const names = rows.map(({ name = "" }) => name.slice(1, -1));
+  const bodies = rows.map(({ example = "" }, index) => {
+    const code = example.slice(1, -1);
+    const [, made] = /^const (\{.*?\}|\w+) = /.exec(code) ?? [];
+    const used = made === undefined ? "" : `\n  return ${made};`;
+    return `export async function example${index}() {\n  ${code}${used}\n}`;
+  });
+  return `import { ${names.join(", ")} } from "sallyport";
+import type { CallRequest, Decision, Gate, Session, Store, Validator } from "sallyport";
+import type { DecisionStore } from "sallyport/store";
+import type { Tool } from "sallyport/tools";
+declare const refund: Tool;
+declare const gate: Gate;
+declare const session: Session;
+declare const store: Store;
+declare const decisions: DecisionStore;
+declare const decision: Decision;
+declare const tech: Validator;
+declare const business: Validator;
+declare const calls: readonly CallRequest[];
+declare const request: CallRequest;
+declare const options: Parameters<typeof orchestrate>[1];
+declare const read: Parameters<typeof waitsForUpstreamGuard>[0]["read"];
+declare const signal: AbortSignal;
+declare const error: unknown;
+${bodies.join("\n")}
+`;
 }
 
 function run(

@@ -17,9 +17,10 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
+import { createGate } from "../../src/gate/create-gate.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
 import { packTarball } from "./packed.ts";
-import { readPage, root } from "./pages.ts";
+import { readPage } from "./pages.ts";
 
 const run = promisify(execFile);
 const scratch = mkdtempSync(path.join(tmpdir(), "sallyport-readme-"));
@@ -38,14 +39,17 @@ const readme = readPage("README.md");
 /** The README's own command, with the tarball for the package and the versions that the other tests use. */
 function installCommand(): readonly string[] {
   const commands = readme.blocks.filter(({ language }) => language === "sh");
-  const [, names = ""] = /^npm install (sallyport .*)$/m.exec(commands[0]?.text ?? "") ?? [];
+  const [, names = ""] = /^npm install (sallyport [^#\n]*)/m.exec(commands[0]?.text ?? "") ?? [];
   const versions: Record<string, string> = {
     ...manifest.dependencies,
     ...manifest.devDependencies,
   };
-  const wanted = names.split(" ").map((name) => {
-    return name === "sallyport" ? tarball : `${name}@${versions[name]}`;
-  });
+  const wanted = names
+    .trim()
+    .split(" ")
+    .map((name) => {
+      return name === "sallyport" ? tarball : `${name}@${versions[name]}`;
+    });
   // From npm's cache where it can, so that it is not the network that is measured.
   return ["install", "--prefer-offline", "--no-audit", "--no-fund", ...wanted];
 }
@@ -65,7 +69,9 @@ test("the README's commands and first code leave a refund waiting within a minut
   const installed = performance.now() - started;
   // Without it Node says on standard error that it had to guess.
   await run("npm", ["pkg", "set", "type=module"], { cwd: project });
-  cpSync(path.join(root, "examples/ai-sdk/agent.ts"), path.join(project, "agent.ts"));
+  const sample = "node_modules/sallyport/examples/ai-sdk";
+  expect(readme.text).toContain(sample);
+  cpSync(path.join(project, sample, "agent.ts"), path.join(project, "agent.ts"));
   writeFileSync(path.join(project, "main.ts"), first?.text ?? "");
   const { stderr } = await run(process.execPath, ["main.ts"], { cwd: project });
   expect(stderr.replace(/^.*ExperimentalWarning.*\n.*\n/m, "")).toBe("");
@@ -86,10 +92,80 @@ test("the README's commands and first code leave a refund waiting within a minut
   expect(readdirSync(project)).not.toContain("ledger.txt");
 });
 
+/** What the reader has around the README's second code: the first code with an id, and its messages kept in a file. */
+const AROUND = (program: string) => `
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { generateText } from "ai";
+import { createGate } from "sallyport";
+import { gateTools } from "sallyport/ai";
+import { lookupInvoice, model, refund } from "./agent.ts";
+const gate = createGate();
+if (!existsSync("chat.json")) {
+  const tools = gateTools(gate, { lookupInvoice, refund }, { agent: "billing", run: "chat-17" });
+  const asked = [{ role: "user" as const, content: "Refund invoice 2041" }];
+  const { responseMessages } = await generateText({ model, tools, messages: asked });
+  writeFileSync("chat.json", JSON.stringify([...asked, ...responseMessages]));
+}
+const messages = JSON.parse(readFileSync("chat.json", "utf8"));
+${program}
+await gate.close();
+`;
+
+test("the README's second code executes the approved refund, once, in a new process, and not before the yes", {
+  timeout: 240_000,
+}, async () => {
+  expect(existsSync(path.join(project, "agent.ts")), "void: not installed").toBe(true);
+  const [, second] = readme.blocks.filter(({ language }) => language === "ts");
+  writeFileSync(path.join(project, "chat.ts"), AROUND(second?.text ?? ""));
+  const ledger = path.join(project, "ledger.txt");
+  const start = () => run(process.execPath, ["chat.ts"], { cwd: project });
+  await start();
+  expect(existsSync(ledger)).toBe(false);
+  {
+    await using store = sqliteStore({ file: path.join(project, ".sallyport", "sallyport.db") });
+    const { interactions } = createGate({ store });
+    const [question] = await interactions.list({ sessionId: "chat-17" });
+    await interactions.approve(question?.id ?? "", { hash: question?.hash ?? "", by: "ada" });
+  }
+  await start();
+  expect(readFileSync(ledger, "utf8")).toBe("2041 12900\n");
+  await start();
+  expect(readFileSync(ledger, "utf8")).toBe("2041 12900\n");
+});
+
+test("the README's table says what docs/proof/peers.md measured", () => {
+  const measured = (system: string) => {
+    const [row = ""] = readPage("docs/proof/peers.md").text.match(
+      new RegExp(`^\\| ${system} \\| ran .*$`, "m"),
+    ) ?? [""];
+    return row
+      .split("|")
+      .slice(2, 5)
+      .map((cell) => /ran [a-z0-9]+/.exec(cell)?.[0]);
+  };
+  const systems = ["sallyport.sqlite", "langgraph.sqlite", "openai-agents.sqlite", "dbos.postgres"];
+  const rows = ["killed in the tool", "two reviewers answer", "the record changed"].map((start) => {
+    const row = readme.text
+      .split("\n")
+      .find((line) => line.startsWith("|") && line.includes(start));
+    return (
+      row
+        ?.split("|")
+        .slice(2, 6)
+        .map((cell) => /ran [a-z0-9]+/.exec(cell)?.[0]) ?? []
+    );
+  });
+  for (const [column, system] of systems.entries()) {
+    expect(measured(system), `void: no row of ${system}`).not.toContain(undefined);
+    expect(rows.map((row) => row[column])).toEqual(measured(system));
+  }
+});
+
 const FRAMEWORKS = [
   "ai",
   "@openai/agents",
   "langchain",
+  "@langchain/langgraph",
   "@mastra/core",
   "@anthropic-ai/claude-agent-sdk",
   "none of these",

@@ -58,6 +58,6 @@ await gate.close();
   expect(ledger()).toBe("2041 12900\n");
   expect(await start("roll-back.ts")).toMatch(/^The rollback is complete: 1 operation/);
   expect(ledger()).toBe("2041 12900\n2041 cancelled\n");
-  expect(await start("roll-back.ts")).toMatch(/^There was nothing to take back/);
+  expect(await start("roll-back.ts")).toMatch(/^There was nothing to undo/);
   expect(ledger()).toBe("2041 12900\n2041 cancelled\n");
 });

@@ -95,7 +95,7 @@ test.skipIf(!isWanted("postgres"))(
     const open2 = await running.gate.interactions.get(question.id);
     expect(open2.status, "void: the yes was not lost").toBe("open");
     expect(await answer(running, question)).toBe("store_rolled_back");
-    expect(effects, "the same yes is not carried out twice").toHaveLength(1);
+    expect(effects, "the same yes is not executed twice").toHaveLength(1);
     // Stopping, asking and refusing go on.
     const other = await ask(running);
     await running.gate.killSwitch.stop("looking", { actor: "person:op" });
@@ -129,7 +129,7 @@ test.skipIf(!isWanted("postgres"))(
     onTestFinished(() => engine.close());
     for (const id of ["a", "b", "c"]) await engine.commit("acme", change([insert(id)]));
     // What a standby without the last entry would hold.
-    await pool.query("DELETE FROM lost.audit WHERE seq > 2");
+    await pool.query("DELETE FROM lost.audit_blocks WHERE last > 2");
     await pool.query("DELETE FROM lost.decisions WHERE id = 'c'");
     const other = await postgresEngine({ pool, ...parts });
     for (const id of ["d", "e", "f"]) await other.commit("acme", change([insert(id)]));

@@ -165,7 +165,7 @@ const END_COMMIT = {
     return isEnded;
   },
   async "before it was written"(client: pg.Client): Promise<boolean> {
-    await client.query("BEGIN; LOCK TABLE sallyport.audit IN SHARE MODE");
+    await client.query("BEGIN; LOCK TABLE sallyport.audit_blocks IN SHARE MODE");
     const isEnded = await endWaiting(
       client,
       "wait_event_type = 'Lock' AND wait_event = 'relation'",

@@ -183,7 +183,7 @@ test("a session is rolled back through the same gate, a second time does nothing
   expect(types.filter((type) => type === "operation.undone")).toHaveLength(3);
 });
 
-test("an agent that takes back its own calls consents to nothing: what would be asked is refused and told [T6]", async () => {
+test("an agent that undoes its own calls consents to nothing: what would be asked is refused and told [T6]", async () => {
   const { session, gate, accounts } = setup();
   const answer = await session.call(set(5));
   if (answer.answer !== "pending") throw new Error("expected a question");
@@ -221,7 +221,7 @@ test("the folder belongs to what was approved: it runs where it was shown, under
   expect(operation).toMatchObject({ workingDirectory: "/srv/site", callId: "c-9", turn: 3 });
 });
 
-test("what somebody changed since is not taken back but reported [T9]", async () => {
+test("what somebody changed since is not undone but reported [T9]", async () => {
   const { session, accounts } = setup({ policy: allowAll });
   await session.call(set(1));
   accounts.set("a", 42);
@@ -252,7 +252,7 @@ test("once stopped nothing runs, whichever way it comes [T38 I30]", async () => 
   const { session, gate, effects } = setup({ policy: allowAll });
   await gate.killSwitch.stop("wait", { actor: "person:ada" });
   expect(await session.call(set(5))).toMatchObject({ answer: "failed" });
-  expect((await session.call(set(6))).text).toContain("stopped");
+  expect((await session.call(set(6))).text).toContain("paused by an operator");
   expect(effects).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { decisionIdOf, PERSON } from "../support/port-world.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 
-/** Three flushes are the least: the question before it is told, the intent before the act, the outcome before its answer. */
+/** Three flushes are the least: the question before it is returned, the intent before the act, the outcome before its answer. */
 const COMMITS = 3;
 /** Two for each commit, one for what a proposal reads, one for what a yes reads; the standing rules and the time are asked beside. */
 const TRIPS = 11;

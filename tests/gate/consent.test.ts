@@ -47,7 +47,7 @@ test("what is left pending never happens: not with time, not with a restart, not
   const restarted = again();
   const pending = await restarted.decisions.listBySession("s-1");
   expect(pending).toHaveLength(left);
-  // An approval after the deadline is a no, whoever gives it (I4, I13).
+  // An approval after the deadline is a no, regardless of the person (I4, I13).
   await expect(approve(restarted, pending[0]!.id)).rejects.toMatchObject({ code: "approval_void" });
   expect(effects).toEqual([]);
   expect(await restarted.operations.listBySession("s-1")).toEqual([]);

@@ -4,7 +4,7 @@ import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
 
-test("a gate counts the calls it denied, by tool and by check, until one is allowed [I-25]", async () => {
+test("a gate counts the calls it denied, by tool, agent and check, until one is allowed [I-25]", async () => {
   const input = { type: "object" } as const;
   const look = defineTool({
     name: "shop.look",
@@ -39,6 +39,7 @@ test("a gate counts the calls it denied, by tool and by check, until one is allo
     inARow: 2,
     byTool: [["shop.burn", 2]],
     byPolicy: [["rule.no-fire", 2]],
+    byAgent: [["agent", 2]],
     lastAt: 1_000,
   });
   expect(await call("shop.look", "3")).toMatchObject({ answer: "done" });

@@ -79,7 +79,7 @@ test("a yes after which the store fails is not safe to repeat, and a second yes 
   expect(error.details["id"]).toBe(id);
   const early = await errorOf(world.gate.interactions.approve(id, { hash, by: BY }));
   expect(early.code).toBe("already_answered");
-  expect(early.message).toContain("about to be carried out");
+  expect(early.message).toContain("about to be executed");
   await overLease();
   await world.gate.recover();
   const late = await errorOf(world.gate.interactions.approve(id, { hash, by: BY }));

@@ -154,7 +154,7 @@ test.each(POINTS.filter((point) => !HOOK_POINTS[point].veto))(
   },
 );
 
-test("where nobody can be asked, a hook that asks refuses; before a tool it leads to a person [I-46]", async () => {
+test("where nobody can be asked, a hook that asks refuses; before a tool it leads to a person [I-24 I-46]", async () => {
   const asks: Answering = () => ({ answer: "ask", message: "who knows." });
   const { delegated } = await live([hook(["before_delegation"], asks)]);
   expect(delegated).toMatchObject({ answer: "denied", text: expect.stringContaining("who knows") });

@@ -132,7 +132,7 @@ test("an undo whose folder was swapped for a link changes nothing behind it [H4]
   expect(await readFile(at("open/away/a.txt"), "utf8")).toBe("owned");
 });
 
-test("a recovered call whose link was turned while nobody ran is not carried out there [H4]", async () => {
+test("a recovered call whose link was turned while nobody ran is not executed there [H4]", async () => {
   let dies = true;
   const die: AtPoint = (point) => {
     if (dies && point === "S5.after") throw new Error("the process ends here");

@@ -9,7 +9,7 @@ import { AGENT, approve, decisionIdOf, openGate, request } from "../support/port
 
 const SET = { key: "a", value: 1 };
 
-/** The review stopped at the guard: nobody is asked, and the upkeep asks the guard again. */
+/** The review stopped at the guard: no person is asked, and the upkeep asks the guard again. */
 async function waitsAtGuard(gate: Gate, answer: CallAnswer): Promise<string> {
   const id = decisionIdOf(answer);
   expect((await gate.decisions.get(id)).state).toBe("pending_tech");

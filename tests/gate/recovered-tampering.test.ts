@@ -57,7 +57,7 @@ const CHANGED_DECISIONS: Readonly<Record<string, (left: Died) => Promise<void>>>
   "the hash": ({ tap, id }) => tap.tamper(INTERACTIONS, id, { hash: "0".repeat(64) }),
   "the preview": async ({ tap, id, cell }) => {
     const text = String(await cell(INTERACTIONS, id, "preview"));
-    await tap.tamper(INTERACTIONS, id, { preview: text.replace('"acme"', '"ecma"') });
+    await tap.tamper(INTERACTIONS, id, { preview: text.replace('"nonce":"', '"nonce":"0') });
   },
 };
 

@@ -8,7 +8,7 @@ import { BY, createBoxes } from "./shared-records-world.ts";
 const BOTH = ["content", "counter"] as const;
 
 test.each(BOTH)(
-  "a bundle whose calls share a record is carried out whole (%s) [D1]",
+  "a bundle whose calls share a record is executed whole (%s) [D1]",
   async (versions) => {
     const { session, moving, approve, amounts } = createBoxes(versions);
     const staged = await session.stage([moving("a>b"), moving("b>c"), moving("c>a", 1)]);
@@ -63,7 +63,7 @@ test("a record that somebody else brought to the version of another record is no
   expect(amounts()).toBe("a10 b10 c15 d5");
 });
 
-test.each(BOTH)("calls that share records are taken back whole (%s) [D2]", async (versions) => {
+test.each(BOTH)("calls that share records are undone whole (%s) [D2]", async (versions) => {
   const { session, call, amounts } = createBoxes(versions);
   await call("a>b");
   await call("b>c");
@@ -74,7 +74,7 @@ test.each(BOTH)("calls that share records are taken back whole (%s) [D2]", async
 });
 
 test.each(BOTH)(
-  "a longer chain over shared records is taken back whole, also call by call (%s) [D2]",
+  "a longer chain over shared records is undone whole, also call by call (%s) [D2]",
   async (versions) => {
     const { session, call, amounts } = createBoxes(versions);
     const ids: string[] = [];
@@ -89,7 +89,7 @@ test.each(BOTH)(
 );
 
 test.each(BOTH)(
-  "of calls that share a record an earlier one is not taken back under a later one (%s) [D2]",
+  "of calls that share a record an earlier one is not undone under a later one (%s) [D2]",
   async (versions) => {
     const { session, call, amounts } = createBoxes(versions);
     const first = await call("a>b");
@@ -135,7 +135,7 @@ test.each(BOTH)("any session over shared records is undone whole (%s) [D2]", asy
 });
 
 test.each(BOTH)(
-  "any bundle over shared records is carried out, or undone, whole (%s) [D1] [D2]",
+  "any bundle over shared records is executed, or undone, whole (%s) [D1] [D2]",
   async (versions) => {
     await fc.assert(
       fc.asyncProperty(paths, fc.boolean(), async (all, isTooMuch) => {

@@ -63,7 +63,7 @@ function setup() {
   return { gate, store, session, call, put, on };
 }
 
-test("several changes of one record are taken back one after the other, though each undo gives it a new version [T9]", async () => {
+test("several changes of one record are undone one after the other, though each undo gives it a new version [T9]", async () => {
   const { session, call, on, store } = setup();
   for (const value of ["one", "two", "three", "four"]) await call("a", value);
   const report = await session.rollback(BY);
@@ -144,7 +144,7 @@ test("a record that had the version before the undo came to it is not taken for 
   expect([on("a"), on("b")]).toEqual(["theirs again", ""]);
 });
 
-test("a bundle that changes one record twice and then fails is taken back whole [T9]", async () => {
+test("a bundle that changes one record twice and then fails is undone whole [T9]", async () => {
   const { gate, session, on } = setup();
   const put = (callId: string, value: string) => ({
     callId,

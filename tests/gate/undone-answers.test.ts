@@ -72,31 +72,21 @@ test("an approved call that was undone says so when its key is asked for [D6]", 
 });
 
 /** One row that can be set, and a port over it. */
-function createRow(options: Partial<GateOptions> & { readonly isReviewed?: boolean } = {}) {
-  const { isReviewed = false, ...more } = options;
+function createRow(
+  options: Partial<GateOptions> & {
+    readonly isReviewed?: boolean;
+    /** What somebody else sets the row to right after the outcome of a call was recorded. */
+    readonly afterwards?: string;
+  } = {},
+) {
+  const { isReviewed = false, afterwards, ...more } = options;
   const row = { value: "old" };
   const set = (value: string) => {
     const before = row.value;
     row.value = value;
     return { text: `set to ${value}`, undo: { tool: "db.set", input: { value: before } } };
   };
-  const reviewed = validatedTool({
-    tool: { name: "db.set", execute: async ({ value }: { value: string }) => set(value) },
-    validator: {
-      name: "words",
-      review: () => ({
-        approved: false,
-        score: 0,
-        severity: "block",
-        reason: "bad word",
-        validator: "words",
-        policyVersion: "1",
-      }),
-    },
-    toDiff: () => ({ sourceTool: "db.set", raw: new Uint8Array(), metadata: {} }),
-    sink: () => {},
-  });
-  const tool = defineTool({
+  const plain = defineTool({
     name: "db.set",
     description: "Sets the row.",
     input: {
@@ -107,11 +97,27 @@ function createRow(options: Partial<GateOptions> & { readonly isReviewed?: boole
     },
     safety: { effect: "write" },
     stateVersion: () => row.value,
-    async execute({ input }) {
-      const value = String(input["value"]);
-      if (isReviewed && value !== "old") return reviewed.execute({ value }, {}) as never;
-      return set(value);
+    execute: ({ input }) => set(String(input["value"])),
+  });
+  const reviewed = validatedTool({
+    tool: plain,
+    validator: {
+      name: "words",
+      review: ({ metadata }) => ({
+        approved: metadata["value"] === "old",
+        score: 0,
+        severity: metadata["value"] === "old" ? "" : "block",
+        reason: "bad word",
+        validator: "words",
+        policyVersion: "1",
+      }),
     },
+    toDiff: ({ input }) => ({
+      sourceTool: "db.set",
+      raw: new Uint8Array(),
+      metadata: { ...(input as object) },
+    }),
+    sink: () => {},
   });
   const mail = defineTool({
     name: "db.mail",
@@ -127,33 +133,34 @@ function createRow(options: Partial<GateOptions> & { readonly isReviewed?: boole
   const gate = createGate({
     store: memoryStore(),
     tenant: "acme",
-    tools: [tool, mail],
+    tools: [isReviewed ? reviewed : plain, mail],
     validators: { tech: sampleVerdictValidator("t"), business: sampleVerdictValidator("b") },
     guard: allowAlways,
     policy: { version: "1", rules: [{ id: "db", effect: "allow", tool: "db.*", reason: "test" }] },
+    at: (point) => {
+      if (point === "S7.after" && afterwards !== undefined) row.value = afterwards;
+    },
     ...more,
   });
   return { gate, row, session: gate.sessions.open({ id: "s", agent: "agent:x" }) };
 }
 
-test("a call that a review blocked after its effect is undone by a rollback [B4]", async () => {
+test("a call that a review blocked after its effect is undone at once [B4] [I-03]", async () => {
   const { session, row, gate } = createRow({ isReviewed: true });
   const answer = await session.call({ callId: "c", tool: "db.set", input: { value: "new" } });
   expect(answer).toMatchObject({ answer: "failed", text: expect.stringContaining("bad word") });
-  expect(row.value).toBe("new");
-  const report = await session.rollback(BY);
-  expect(report.undone).toHaveLength(1);
+  expect(answer.text, "what became of it").toContain("Taken back");
   expect(row.value).toBe("old");
   expect((await gate.operations.listBySession("s"))[0]?.status).toBe("rolled_back");
   expect((await session.rollback(BY)).undone, "once").toHaveLength(0);
 });
 
 test("what somebody changed after a blocked call is kept [B4]", async () => {
-  const { session, row } = createRow({ isReviewed: true });
-  await session.call({ callId: "c", tool: "db.set", input: { value: "new" } });
-  row.value = "theirs";
-  expect((await session.rollback(BY)).conflicted).toHaveLength(1);
+  const { session, row } = createRow({ isReviewed: true, afterwards: "theirs" });
+  const answer = await session.call({ callId: "c", tool: "db.set", input: { value: "new" } });
+  expect(answer).toMatchObject({ answer: "failed", text: expect.stringContaining("changed") });
   expect(row.value).toBe("theirs");
+  expect((await session.rollback(BY)).conflicted).toHaveLength(1);
 });
 
 test("a bundle whose call was blocked after its effect is undone with that call [B4]", async () => {

@@ -16,9 +16,9 @@ test("stopped: an approval given while everything is stopped is kept, and runs o
   await gate.killSwitch.stop("look first", BY);
   const [answer] = await approve(gate, id);
   expect(answer).toMatchObject({ answer: "pending", decisionId: id });
-  expect(answer?.text).toContain("Approved. Everything is stopped; it runs when work resumes");
+  expect(answer?.text).toContain("Approved. Work is paused; it runs when it is resumed");
   expect((await gate.decisions.get(id)).state).toBe("approved");
-  expect((await session.resultOf("k-a"))?.text).toContain("it runs when work resumes");
+  expect((await session.resultOf("k-a"))?.text).toContain("it runs when it is resumed");
   // Upkeep of any process goes round meanwhile and starts nothing.
   await gate.recover();
   expect(effects).toEqual([]);

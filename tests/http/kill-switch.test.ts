@@ -53,7 +53,7 @@ test("kill switch under full load: no effect starts after the answer, and the an
     times.push(stopped - asked);
     await new Promise((resolve) => setTimeout(resolve, 20));
     late.push(...started.filter((at) => at > stopped));
-    expect(await operator.switch.get()).toEqual({ stopped: true });
+    expect(await operator.switch.get()).toMatchObject({ stopped: true, reason: `drill ${flip}` });
     await operator.switch.resume({ reason: "over" });
   }
   over = true;

@@ -100,6 +100,10 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
   const call = { callId: "c", tool: "world.look", input: { key: "k" } };
   const more: Partial<Record<RouteName, object>> = {
     "sessions.call": call,
+    "sessions.stream": call,
+    "sessions.cancel": { callId: "c" },
+    "sessions.permit": call,
+    "sessions.report": { key: "k", outcome: "failed", reason: "no" },
     "sessions.callAll": { calls: [call] },
     "sessions.stage": { calls: [call] },
     "sessions.ask": { callId: "q", text: "May I?" },
@@ -156,6 +160,9 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "runs.proposePlan": { files: ["/srv/a.txt"] },
     "runs.enter": { phase: "spec" },
     "runs.stop": { reason: "enough" },
+    "conversations.send": { message: "Hello" },
+    "conversations.reply": { interactionId: of.questionId, version: 1 },
+    "conversations.confirm": { interactionId: of.interactionId, version: 1 },
     "standingRules.replay": { tool: RULE.tool, pattern: RULE.pattern },
     "standingRules.propose": RULE,
     "standingRules.revoke": { reason: "not any more" },
@@ -164,8 +171,10 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "tools.get": { name: "world.look" },
     "switch.stop": { reason: "drill" },
     "switch.resume": { reason: "over" },
+    "breakers.close": { tool: "world.set", reason: "it works again" },
     "reviewers.restore": { reason: "we talked" },
     "people.invite": { subject: `person:new-${randomUUID()}`, roles: ["reviewer"] },
+    "people.signOut": { subject: "person:nobody-yet" },
     "tokens.make": { subject: "agent:new", roles: ["agent"] },
   };
   return { ...given, ...more[name] };

@@ -19,6 +19,7 @@ interface Grant {
   readonly challenge: string;
   readonly nonce: string;
   readonly redirect: string;
+  readonly maxAge: string;
 }
 
 export async function startProvider(clientId: string): Promise<Provider> {
@@ -56,6 +57,7 @@ export async function startProvider(clientId: string): Promise<Provider> {
         challenge: get("code_challenge"),
         nonce: get("nonce"),
         redirect: get("redirect_uri"),
+        maxAge: get("max_age"),
       });
       const back = new URL(get("redirect_uri"));
       back.searchParams.set("code", code);
@@ -83,12 +85,13 @@ export async function startProvider(clientId: string): Promise<Provider> {
         return json({ error: "invalid_grant" }, 400);
       }
       exchanged.push(code);
-      return json({ access_token: "at", token_type: "bearer", id_token: idToken(grant.nonce) });
+      return json({ access_token: "at", token_type: "bearer", id_token: idToken(grant) });
     });
     return undefined;
   });
 
-  function idToken(nonce: string): string {
+  /** With `max_age` a provider has to say when the person signed in there; this one has just seen them. */
+  function idToken({ nonce, maxAge }: Grant): string {
     const now = Math.floor(Date.now() / 1_000);
     const { forge } = provider;
     const claims = {
@@ -97,6 +100,7 @@ export async function startProvider(clientId: string): Promise<Provider> {
       iat: now,
       exp: now + 60,
       nonce,
+      ...(maxAge === "" ? {} : { auth_time: now }),
       ...provider.claims,
       ...forge.claims,
     };

@@ -2,7 +2,10 @@
 
 import { generateKeyPairSync } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { openHttp, raw } from "./http-world.ts";
+import { signIn } from "../../src/client/index.ts";
+import { createServer, type OidcOptions } from "../../src/http/index.ts";
+import { clientOf, newSession, openHttp, raw } from "./http-world.ts";
+import { providerProcess } from "./oidc-process.ts";
 import { startProvider } from "./oidc-provider.ts";
 
 async function opened() {
@@ -84,6 +87,8 @@ test("OIDC: forged id tokens are refused: key, signature, audience, issuer, nonc
     { claims: { nonce: "another" } },
     { claims: { exp: now - 600, iat: now - 1_200 } },
     { claims: { aud: ["gate", "another"], azp: "another" } },
+    { claims: { auth_time: now - 3_600 } },
+    { claims: { auth_time: undefined } },
   ];
   for (const forge of forgeries) {
     provider.forge = forge;
@@ -110,4 +115,100 @@ test("OIDC: an unreachable provider is a refusal, and the next attempt works", a
   await provider.close();
   const away = await raw(`${server.url}/signin/oidc`);
   expect(away.status).toBe(401);
+});
+
+/** Walks as a browser does; answers the status, and who is signed in. */
+async function walk(url: string) {
+  const start = await raw(`${url}/signin/oidc`);
+  const memory = String(start.headers["set-cookie"]).split(";")[0] ?? "";
+  const there = await raw(String(start.headers.location));
+  const done = await raw(String(there.headers.location), { headers: { cookie: memory } });
+  if (done.status !== 200) return { status: done.status };
+  const session = (done.headers["set-cookie"] ?? []).find((one) => one.includes("Strict")) ?? "";
+  const key = /<meta name="sallyport-key" content="([\w-]+)">/.exec(done.text)?.[1] ?? "";
+  const headers = { cookie: session.split(";")[0] ?? "", "x-sallyport-key": key };
+  const me = JSON.parse((await raw(`${url}/v1/me`, { headers })).text);
+  return { status: 200, subject: me.subject, roles: me.roles, headers };
+}
+
+test("OIDC: groups of a provider in another process become roles; who is in none, or in two that exclude each other, stays out", async () => {
+  const provider = await providerProcess("gate");
+  const groups = {
+    roles: { sre: ["operator"], finance: ["reviewer"], root: ["admin"], revision: ["auditor"] },
+    subject: "email",
+  } as const;
+  const { issuer } = provider;
+  const { server } = await openHttp({ server: { oidc: { issuer, clientId: "gate", groups } } });
+  const person = { sub: "7", email: "ada@shop.example", email_verified: true };
+  const signInAs = async (claims: object) => {
+    await provider.claim({ ...person, ...claims });
+    return walk(server.url);
+  };
+  expect(await signInAs({ groups: ["sre", "finance", "lunch"] })).toMatchObject({
+    subject: "person:ada@shop.example",
+    roles: ["operator", "reviewer"],
+  });
+  const outside: readonly object[] = [
+    { groups: ["lunch"] },
+    { groups: [] },
+    {},
+    { groups: "finance" },
+    { groups: ["constructor", "__proto__"] },
+    { groups: ["root", "revision"] },
+    { groups: ["finance"], email_verified: false },
+    { groups: ["finance"], email: "" },
+  ];
+  for (const claims of outside) {
+    expect((await signInAs(claims)).status, JSON.stringify(claims)).toBe(403);
+  }
+});
+
+test("OIDC: a server refuses groups that name no role of people, and a provider without either mapping", async () => {
+  const { store, gates } = await openHttp();
+  const base = { issuer: "http://127.0.0.1:9", clientId: "gate" };
+  const wrong: readonly OidcOptions[] = [
+    base,
+    { ...base, groups: { roles: { bots: ["agent"] } } },
+    { ...base, groups: { roles: { none: [] } } },
+    { ...base, groups: { roles: {} }, identify: () => undefined },
+  ];
+  for (const oidc of wrong) {
+    await expect(createServer({ store, gates, oidc })).rejects.toThrow(TypeError);
+  }
+});
+
+test("OIDC: `presence: not_asked` serves a provider that does not say when a person signed in", async () => {
+  const provider = await startProvider("gate");
+  onTestFinished(() => provider.close());
+  const groups = { roles: { reviewers: ["reviewer"] } } as const;
+  const oidc = {
+    issuer: provider.issuer,
+    clientId: "gate",
+    groups,
+    presence: "not_asked",
+  } as const;
+  const { server } = await openHttp({ server: { oidc } });
+  provider.forge = { claims: { auth_time: undefined } };
+  expect((await walk(server.url)).status).toBe(200);
+});
+
+test("a person signs out everywhere, an admin signs a person out, and every device notices [T19]", async () => {
+  const world = await openHttp();
+  const first = await world.client("acme", "reviewer", "person:ada");
+  const other = await newSession(world.server, { subject: "person:ada", roles: ["reviewer"] });
+  const second = clientOf(world.server.url, other);
+  const unused = await world.server.signInLink({ subject: "Person:Ada", roles: ["reviewer"] });
+  const ben = await world.client("acme", "reviewer", "person:ben");
+  expect(await second.me.signOutEverywhere({})).toEqual({ ended: 3 });
+  for (const client of [first, second]) {
+    await expect(client.me.get({})).rejects.toMatchObject({ code: "unauthenticated" });
+  }
+  await expect(signIn({ link: unused })).rejects.toMatchObject({ code: "unauthenticated" });
+  expect(await ben.me.get({})).toMatchObject({ subject: "person:ben" });
+  const admin = await world.client("acme", "admin");
+  expect(await admin.people.signOut({ subject: "PERSON:ben", reason: "left" })).toEqual({
+    ended: 1,
+  });
+  await expect(ben.me.get({})).rejects.toMatchObject({ code: "unauthenticated" });
+  expect(await admin.me.get({})).toMatchObject({ subject: "person:admin" });
 });

@@ -80,7 +80,7 @@ test("an invalid rule is refused with the reason, and no rule covers an irrevers
   await expect(made({ pattern: { key: { whatever: 1 } } })).rejects.toThrow(/asks for something/);
   await expect(made({ pattern: { key: [] } })).rejects.toMatchObject({ code: "invalid_input" });
   await expect(made({ tool: "nobody.knows" })).rejects.toMatchObject({ code: "not_found" });
-  await expect(made({ tool: "world.blind" })).rejects.toThrow(/cannot be taken back/);
+  await expect(made({ tool: "world.blind" })).rejects.toThrow(/cannot be undone/);
   await expect(made({ forMs: 91 * 24 * 3_600_000 })).rejects.toMatchObject({
     code: "invalid_input",
   });

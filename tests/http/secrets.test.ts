@@ -131,7 +131,7 @@ test("an internal error is reported to the operator and not to the sender [T22]"
   const world = await openHttp();
   const canary = "c4n4ry-in-a-stack";
   Object.assign(world.gates.acme.killSwitch, {
-    isStopped: () => Promise.reject(new Error(`database password is ${canary}`)),
+    look: () => Promise.reject(new Error(`database password is ${canary}`)),
   });
   const headers = credentials(await world.pass("acme", "operator"));
   const sent = await raw(`${world.server.url}/v1/switch`, { headers });

@@ -147,7 +147,10 @@ test("the cookie alone reads nothing and decides nothing, nor does the key alone
   const alone = await raw(`${server.url}/v1/me`, { headers: { cookie } });
   expect(alone.status).toBe(401);
   expect(alone.text).not.toContain("person:ada");
-  expect(await look("/v1/switch")).toMatchObject({ status: 200, text: '{"stopped":false}' });
+  expect(await look("/v1/switch")).toMatchObject({
+    status: 200,
+    text: '{"stopped":false,"by":"","reason":"","at":""}',
+  });
 });
 
 test("a change needs the server's own origin as well [T16]", async () => {
@@ -161,7 +164,12 @@ test("a change needs the server's own origin as well [T16]", async () => {
     body: JSON.stringify(body),
   });
   expect(noOrigin.status).toBe(403);
-  expect(JSON.parse((await look("/v1/switch")).text)).toEqual({ stopped: false });
+  expect(JSON.parse((await look("/v1/switch")).text)).toEqual({
+    stopped: false,
+    by: "",
+    reason: "",
+    at: "",
+  });
   expect((await send("/v1/switch/stop", body)).status).toBe(200);
 });
 

@@ -33,7 +33,7 @@ async function openStaging(port: object = {}) {
   return { ...world, agent, reviewer, executor, sessionId, stage, approve };
 }
 
-test("a staged payload is reviewed twice, approved, carried out by its own executor and closed with proof [S0-61]", async () => {
+test("a staged payload is reviewed twice, approved, executed by its own executor and closed with proof [S0-61]", async () => {
   const { agent, executor, stage, approve } = await openStaging();
   const id = await stage("p1", { metadata: { invoice: 7 } });
   expect(await agent.decisions.get({ id })).toMatchObject({

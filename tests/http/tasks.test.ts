@@ -73,7 +73,7 @@ test("a session under a claim works while the claim lasts, and changes nothing a
   clock.advance(LEASE + 1);
   const late = await one.sessions.call({ ...look, callId: "l2" });
   expect(late).toMatchObject({ answer: "denied", findings: [{ policy: "task.claim" }] });
-  // Approved while nobody holds the task any more: it does not run either.
+  // Approved while the task has no holder any more: it does not run either.
   if (waiting.answer !== "pending") throw new Error("not asked");
   const { interactionId } = waiting;
   const { hash } = await gates.acme.interactions.get(interactionId);
@@ -228,7 +228,7 @@ test.each(["json", "markdown"] as const)(
     });
     const moved = await to.one.tasks.get({ id: held.id });
     expect(moved).toMatchObject({ status: "claimed", claimer: "agent:two", priority: 3, fence: 1 });
-    // The claimer goes on under the new fence; nobody else gets the task meanwhile.
+    // The claimer continues under the new fence; no other caller gets the task meanwhile.
     await expect(to.one.tasks.claim({ id: held.id })).rejects.toEqual(refusal("not_claimable"));
     const done = await to.two.tasks.complete({ id: held.id, fence: 1, result: "done" });
     expect(done.status).toBe("completed");

@@ -36,7 +36,7 @@ const HANDLERS: Readonly<Record<string, { checkpoint?: GateOptions["checkpoint"]
   };
 
 for (const [answer, { checkpoint, paid }] of Object.entries(HANDLERS)) {
-  test(`checkpoint of a call through the port: ${answer} [I-38 I-39]`, async () => {
+  test(`checkpoint of a call through the port: ${answer} [I-38 I-39 S2-48 S2-49 S2-50]`, async () => {
     const { effects, over } = guarded();
     const { gate } = openGate({ ...over, ...(checkpoint === undefined ? {} : { checkpoint }) });
     const session = gate.sessions.open({ agent: AGENT });

@@ -224,7 +224,7 @@ onStores("cut off", (open) => {
       world.clock.advance(LEASE + 1);
       const other = await world.restart();
       await Promise.all([world.gate.recover(), other.recover()]);
-      // Without a key or a probe nobody but a person can tell that it did not happen.
+      // Without a key or a probe only a person can find out that it did not happen.
       expect(world.effects).toEqual([]);
       expect(await session.call(call)).toMatchObject({ answer: "unknown" });
       expect((await onlyOpen(other)).type).toBe("connection_lost");

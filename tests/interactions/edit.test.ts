@@ -44,6 +44,7 @@ onStores("edit and approve", (open) => {
       editedFrom: id,
       editedBy: PERSON,
       machine: expect.objectContaining({ approved: true, validator: "limits" }),
+      askedBecause: ["No rule lets this agent do it alone."],
     });
     expect(await onlyOpen(gate)).toEqual(interaction);
     // Nothing runs before a person approves what is shown now.

@@ -5,7 +5,7 @@ import { AGENT, decisionIdOf, isApproval, PERSON } from "../support/port-world.t
 import { onStores, set } from "./inbox-world.ts";
 
 onStores("a yes that comes back late", (open) => {
-  test("what a recovery has carried out meanwhile is the answer, and it ran once [G10 I6 I7]", async () => {
+  test("what a recovery has executed meanwhile is the answer, and it ran once [G10 I6 I7]", async () => {
     const { gate, again, tap, clock, effects } = await open();
     const other = again();
     const session = gate.sessions.open({ id: "s-1", agent: AGENT });

@@ -35,7 +35,7 @@ onStores("lost for long", (open) => {
   for (const found of [HAPPENED, GIVE_UP, REPEAT]) {
     for (const swept of [true, false]) {
       const when = swept ? "asked again" : "not asked again yet";
-      test(`a person says after 31 days "${JSON.stringify(found)}", ${when}, and the session is taken back [SH11]`, async () => {
+      test(`a person says after 31 days "${JSON.stringify(found)}", ${when}, and the session is undone [SH11]`, async () => {
         const { world, far, session, id, question } = await lostFor(open, 31);
         const { gate } = world;
         const by = swept ? PERSON : OTHER;

@@ -184,7 +184,7 @@ onStores("lost outcomes", (open) => {
     expect((await gate.decisions.get(id)).state).toBe("executed");
   });
 
-  test("in a bundle, given up: what was done before is taken back, and the whole has failed", async () => {
+  test("in a bundle, given up: what was done before is undone, and the whole has failed", async () => {
     const { world, far, session, id, question } = await lostInBundle(open);
     const gate = await world.restart();
     await settle(gate, question.id, GIVE_UP);

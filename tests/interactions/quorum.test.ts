@@ -71,7 +71,7 @@ onStores("n of m", (open) => {
     ]);
   });
 
-  test("votes at the same moment from two processes are all counted, and carried out once", async () => {
+  test("votes at the same moment from two processes are all counted, and executed once", async () => {
     const world = await open(requiring([{ name: "review", count: 6 }]));
     const other = await world.restart();
     const session = world.gate.sessions.open({ agent: AGENT });

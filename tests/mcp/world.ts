@@ -115,6 +115,7 @@ export interface McpWorld {
   calls(): readonly { readonly name: string; readonly arguments: object }[];
   ledger(): readonly string[];
   file(name: string): string;
+  lines(name: string): readonly string[];
   /** A person's answers to everything that is open. */
   decide(verdict: "approve" | "reject"): Promise<void>;
 }
@@ -177,6 +178,7 @@ export async function mcpWorld(options: WorldOptions = {}): Promise<McpWorld> {
     client,
     connect,
     file,
+    lines,
     wire,
     calls: () =>
       wire()

@@ -1,4 +1,4 @@
-// A gate whose one tool is carried out elsewhere, on every kind of store: production is what the executors did.
+// A gate whose one tool is executed elsewhere, on every kind of store: production is what the executors did.
 
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { Permit } from "../../src/gate/permit.ts";

@@ -1,4 +1,4 @@
-// The single-use right of an external executor to carry out one approved decision.
+// The single-use right of an external executor to execute one approved decision.
 
 import { expect, test } from "vitest";
 import type { PermitOutcome } from "../../src/gate/permit.ts";
@@ -269,7 +269,7 @@ onStores(
       expect((await gate.permits.report(second.id, done)).state).toBe("executed");
     });
 
-    test("a payload of another platform: approved here, carried out there, byte for byte", async () => {
+    test("a payload of another platform: approved here, executed there, byte for byte", async () => {
       const world = await open({ leaseMs: LEASE });
       const id = await stagedOutside(world, "move 3 boxes\u0000\u00ff");
       const permit = await take(world.gate, id);

@@ -152,7 +152,7 @@ test("an answer races its deadline: accepted in time, or expired, never both [G1
     );
     const { outcome } = await gates[0].interactions.get(id);
     const { state } = await gates[0].decisions.get(id);
-    // In time to be heard is not in time to be carried out: the approval itself may be over by then.
+    // In time to be heard is not in time to be executed: the approval itself may be over by then.
     if (outcome === "approved") expect(["executed", "failed"]).toContain(state);
     else expect([outcome, state]).toEqual(["expired", "rejected_ml"]);
     expect(effects).toHaveLength(state === "executed" ? 1 : 0);

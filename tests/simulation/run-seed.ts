@@ -167,7 +167,7 @@ async function judge(scene: Scene): Promise<readonly string[]> {
       mayRunAlone: (tool) => tool.startsWith("world.free_"),
     },
   );
-  const skipped = [...(watch.isAhead ? TIMED : []), ...(watch.lost.size > 0 ? ORDERED : [])];
+  const skipped = watch.isAhead ? TIMED : [];
   const ids = INVARIANTS.map(({ id }) => id).filter((id) => !skipped.includes(id));
   const broken = checkInvariants(evidence, ids).map(({ id, problem }) => `${id} ${problem}`);
   const { problems, account } = accountOf(evidence);
@@ -178,8 +178,6 @@ async function judge(scene: Scene): Promise<readonly string[]> {
 
 /** They hold entries against deadlines, which says nothing where the trail was ahead of the clock; the watch knows both. */
 const TIMED: readonly Invariant["id"][] = ["I4", "I13"];
-/** After a loss the intent to undo a call may come before the call's outcome, which is lost; such an intent is never executed. */
-const ORDERED: readonly Invariant["id"][] = ["I18"];
 
 function idOf(told: Told): string {
   return "operationId" in told ? told.operationId : told.decisionId;

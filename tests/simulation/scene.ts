@@ -6,7 +6,7 @@ import { Faults } from "./faults.ts";
 import { Fleet } from "./fleet.ts";
 import { createLuck, type Luck } from "./luck.ts";
 import { type Owner, RunQueue, WallClock } from "./run-queue.ts";
-import { Gone, LEASE_MS, START, TENANT } from "./sim-process.ts";
+import { APPROVAL_MS, Gone, LEASE_MS, START, TENANT } from "./sim-process.ts";
 import { SimStore } from "./sim-store.ts";
 import { SimWorld } from "./sim-world.ts";
 import { Watch } from "./watch.ts";
@@ -41,7 +41,12 @@ export class Scene {
     this.queue = new RunQueue(luckOf("order"));
     this.faults = new Faults(luckOf("faults"));
     this.clock = new WallClock(this.queue, START);
-    this.watch = new Watch({ tenant: TENANT, leaseMs: LEASE_MS, taskLeaseMs: TASK_LEASE_MS });
+    this.watch = new Watch({
+      tenant: TENANT,
+      leaseMs: LEASE_MS,
+      taskLeaseMs: TASK_LEASE_MS,
+      approvalMs: APPROVAL_MS,
+    });
     const { queue, faults, clock, watch } = this;
     const luck = luckOf("store");
     this.store = new SimStore({

@@ -268,7 +268,7 @@ export class SimServer {
       else read(this.#image).then(answer, (error: unknown) => line.refuse(reply, error));
     } else if (text.includes("FOR UPDATE")) {
       this.#takeTurn(line, reply, () => answer());
-    } else if (text.startsWith("SELECT hash")) {
+    } else if (text.startsWith("SELECT encode(head")) {
       const [tenant, seq] = values as [string, number];
       const found = this.#image.entries(tenant, { after: seq - 1, limit: 1 });
       void found.then((rows) => answer(...rows));

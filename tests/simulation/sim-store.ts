@@ -13,7 +13,7 @@ import {
   type Ends,
   type Written,
 } from "../../src/store/postgres/writer.ts";
-import { ClockWatch, type Reading } from "../../src/store/turn.ts";
+import { ClockWatch, type Reading, trustedTime } from "../../src/store/turn.ts";
 import { type EpochFile, type Remembered, watchedEngine } from "../../src/store/watched-engine.ts";
 import type { Luck } from "./luck.ts";
 import type { WallClock } from "./run-queue.ts";
@@ -151,7 +151,10 @@ export class SimStore {
       entries: (own, range) => reading("trail", (image) => image.entries(own, range)),
       head: (own) => reading("head", (image) => image.head(own)),
       heads: () => reading("heads", (image) => image.heads()),
-      now: () => reading("time", (image) => image.now()),
+      async now() {
+        const asked = watch.elapsedMs();
+        return trustedTime(await reading("time", (image) => image.now()), watch, asked);
+      },
       // A hint by contract, with no promise that it comes: here it never does, and polling must suffice.
       onCommit: () => () => {},
       backdate: (...given) => this.durable.backdate(...given),

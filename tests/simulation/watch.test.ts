@@ -10,7 +10,12 @@ test.each([
   ["ask_user", 1],
   ["connection_lost", 0],
 ])("the watch reports %s answered after its deadline %i times [I13]", (type, times) => {
-  const watch = new Watch({ tenant: "acme", leaseMs: 30_000, taskLeaseMs: 30_000 });
+  const watch = new Watch({
+    tenant: "acme",
+    leaseMs: 30_000,
+    taskLeaseMs: 30_000,
+    approvalMs: 30_000,
+  });
   const deadline = OPENED_AT + 1_000;
   const told = [
     { type: "interaction.opened", data: { type, deadline }, now: OPENED_AT },

@@ -13,6 +13,7 @@ export interface WatchOptions {
   readonly tenant: string;
   readonly leaseMs: number;
   readonly taskLeaseMs: number;
+  readonly approvalMs: number;
 }
 
 interface Call {
@@ -229,7 +230,7 @@ export class Watch {
     if (type === "store.clock_accepted") this.#acceptedTo = String(data["trailAt"]);
     if (type === "store.restored") this.#restored();
     if (noun === "switch") this.#isStopped = what === "stopped";
-    if (noun === "decision") this.#decision(subject, what, data);
+    if (noun === "decision") this.#decision(subject, what, data, now);
     if (noun === "interaction") this.#question(subject, what, data, entry.actor, now);
     if (noun === "operation") {
       this.#call(entry, what, data, now);
@@ -256,7 +257,7 @@ export class Watch {
     for (const [order, id] of this.#orders) if (this.lost.has(id)) this.#orders.delete(order);
   }
 
-  #decision(id: string, what: string, data: Data): void {
+  #decision(id: string, what: string, data: Data, now: number): void {
     const known = this.#decisions.get(id);
     if (what === "staged") {
       this.#must(known === undefined, `I15 ${id} was staged twice`);
@@ -265,6 +266,9 @@ export class Watch {
       this.#say(`I18 ${id} was ${what} before it was staged`);
     } else if (what === "previewed") {
       known.expiresAt = fromIso(String(data["expires_at"]));
+      const lastsMs = known.expiresAt - now;
+      const isMeant = lastsMs <= this.#options.approvalMs + JUMP_MS;
+      this.#must(isMeant, `I13 ${id} may be approved for ${lastsMs} ms`);
     } else {
       const to = String(data["to"]);
       const isMove = known.state === data["from"] && isLegal(known.state, to);
@@ -370,13 +374,12 @@ export class Watch {
       this.#must(now <= expiresAt, `I4 ${id} was started after ${decision} had expired`);
     }
     const undoOf = String(data["undo_of"] ?? "");
-    // After a loss an intent may be written that is never executed: see `sent`.
-    if (undoOf !== "" && !this.#isLossOpen) {
+    if (undoOf !== "") {
       const status = this.#calls.get(undoOf)?.status;
-      this.#must(status === "success", `I28 ${id} takes back ${undoOf}, which is ${status}`);
+      this.#must(status === "success", `I28 ${id} undoes ${undoOf}, which is ${status}`);
       const others = [...this.#calls.values()].filter((other) => other.undoOf === undoOf);
       const isAlone = others.every((other) => other.status === "failed");
-      this.#must(isAlone, `I28 ${id} takes back ${undoOf}, which another does`);
+      this.#must(isAlone, `I28 ${id} undoes ${undoOf}, which another does`);
     }
     const [, task, fence] = /^claim:(.+):(\d+)$/.exec(session) ?? [];
     if (task === undefined || undoOf !== "") return;
@@ -403,6 +406,8 @@ export class Watch {
       if (what === "renewed") known.leaseUntil = renewed;
       else known.isLive = false;
     } else if (what === "expired" || what === "released") {
+      const isOver = what === "released" || now >= known.leaseUntil;
+      this.#must(isOver, `I11 ${id} was taken from somebody who holds it`);
       known.isLive = false;
     }
   }

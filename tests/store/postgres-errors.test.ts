@@ -131,14 +131,14 @@ describe.skipIf(!isWanted("postgres"))("postgres", () => {
     const engine = await openEngine();
     await engine.commit("acme", change([insert("a")]));
     await pool.query(
-      `ALTER TABLE errors_${schemas}.audit ADD CONSTRAINT down CHECK (false) NOT VALID`,
+      `ALTER TABLE errors_${schemas}.audit_blocks ADD CONSTRAINT down CHECK (false) NOT VALID`,
     );
     const move = change([update("a", {}, { state: "failed" }), insert("b")]);
     const error = await engine.commit("acme", move).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(SallyportError);
     expect((await engine.get("acme", DECISIONS, "a"))?.["state"]).toBe("pending_tech");
     expect(await engine.get("acme", DECISIONS, "b")).toBeUndefined();
-    await pool.query(`ALTER TABLE errors_${schemas}.audit DROP CONSTRAINT down`);
+    await pool.query(`ALTER TABLE errors_${schemas}.audit_blocks DROP CONSTRAINT down`);
     expect((await engine.commit("acme", move)).committed).toBe(true);
     expect(await soundTrail(engine)).toHaveLength(2);
     await engine.close();

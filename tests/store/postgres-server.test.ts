@@ -201,13 +201,15 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     });
     await pool.query(`GRANT USAGE ON SCHEMA ${SCHEMA} TO ${role};
       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${SCHEMA} TO ${role};
-      REVOKE UPDATE, DELETE ON ${SCHEMA}.audit FROM ${role}`);
+      REVOKE UPDATE, DELETE ON ${SCHEMA}.audit_blocks FROM ${role}`);
     const own = openPool(url, { user: role });
     const store = await postgresStore({ pool: own });
     await store.tenant("acme").killSwitch.stop("least privilege", { actor: "op" });
     expect((await store.tenant("acme").audit.head()).seq).toBe(2);
     await store.close();
-    await expect(own.query(`DELETE FROM ${SCHEMA}.audit`)).rejects.toThrow(/permission denied/);
+    await expect(own.query(`DELETE FROM ${SCHEMA}.audit_blocks`)).rejects.toThrow(
+      /permission denied/,
+    );
   });
 
   test("an auditor who may only read opens the store to be read; writing is refused, with the reason [SM9]", async () => {

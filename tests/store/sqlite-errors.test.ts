@@ -47,7 +47,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     const { engine } = store;
     await engine.commit("acme", change([insert("a")]));
     direct.exec(
-      "CREATE TRIGGER down BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'down'); END",
+      "CREATE TRIGGER down BEFORE INSERT ON audit_blocks BEGIN SELECT RAISE(ABORT, 'down'); END",
     );
     const move = change([update("a", {}, { state: "failed" }), insert("b")]);
     await expect(engine.commit("acme", move)).rejects.toThrow("sallyport:");
@@ -62,7 +62,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     const { store, direct } = await open();
     const { engine } = store;
     direct.exec(
-      "CREATE TRIGGER down BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'down'); END",
+      "CREATE TRIGGER down BEFORE INSERT ON audit_blocks BEGIN SELECT RAISE(ABORT, 'down'); END",
     );
     await expect(engine.commit("acme", change([insert("a")]))).rejects.toThrow("sallyport:");
     direct.exec("DROP TRIGGER down");
@@ -84,7 +84,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
       await engine.commit(tenant, change([insert("a")]));
     }
     // As if all places but this one had been written; the second chain's number is even, so nothing collides by itself.
-    direct.exec("UPDATE audit SET ord = (2 << 32) | 4294967295 WHERE chain = 2");
+    direct.exec("UPDATE audit_blocks SET ord = (2 << 32) | 4294967295 WHERE chain = 2");
     await refusal("invalid_input", engine.commit("globex", change([insert("b")])));
     expect(await engine.get("globex", DECISIONS, "b")).toBeUndefined();
     expect(await soundTrail(engine, "initech")).toHaveLength(1);
@@ -166,7 +166,7 @@ describe.skipIf(!isWanted("sqlite"))("sqlite", () => {
     await Promise.all(others.map((other) => other.end()));
     expect(staged.map((answer) => typeof answer)).toEqual(["object", "object", "object", "object"]);
     const direct = new Sqlite(place.file);
-    expect(direct.prepare("SELECT seq FROM audit ORDER BY seq").pluck().all()).toEqual([
+    expect(direct.prepare("SELECT last FROM audit_blocks ORDER BY last").pluck().all()).toEqual([
       1, 2, 3, 4,
     ]);
     direct.close();

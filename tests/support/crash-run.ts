@@ -17,6 +17,8 @@ export const SEED = Number(process.env["CRASH_SEED"] ?? Math.floor(Math.random()
 
 /** Recoveries are cut off as well, at one of these. */
 const RECOVERY_POINTS = ["S5.after:1", "S6.before:1", "S6.after:1", "S7.before:2"] as const;
+/** Other tests run beside these, and an intent that is confirmed after its lease is given up. */
+const LEASE_MS = 2_000;
 /** Cases that share a store and are recovered together. */
 const GROUP = 60;
 
@@ -77,6 +79,7 @@ export async function crashAll(
         cases: group,
         atOnce,
         cutOff: cutOff ? at : "",
+        leaseMs: LEASE_MS,
       }),
     );
     sum = added(sum, ran);

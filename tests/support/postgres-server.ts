@@ -46,6 +46,10 @@ export interface Standby {
   stop(): Promise<void>;
   /** Once the primary is dead: takes its place at its address. Answers when it is promoted. */
   takeOver(): Promise<void>;
+  /** From now on the primary acknowledges nothing that the standby has not written. */
+  beSynchronous(): Promise<void>;
+  /** Takes writes at its own address. */
+  promote(): Promise<void>;
 }
 
 /** A server on a free port of this machine. `durable: false` trades crash safety for speed. */
@@ -84,15 +88,32 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
         await appendFile(path.join(copy, "postgresql.auto.conf"), `${conninfo}\n`);
         await writeFile(path.join(copy, "standby.signal"), "");
         server = await start();
-        const own = await freePort();
-        standbys.push(await startAt(copy, own));
+        const at = await freePort();
+        standbys.push(await startAt(copy, at));
         const stopLast = async () => {
           const last = standbys.pop();
           if (last !== undefined) await end(last);
         };
         return {
-          url: `postgres://postgres@127.0.0.1:${own}/postgres`,
+          url: `postgres://postgres@127.0.0.1:${at}/postgres`,
           stop: stopLast,
+          async beSynchronous() {
+            const client = new pg.Client({ connectionString: url });
+            await client.connect();
+            await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+            await client.query("SELECT pg_reload_conf()");
+            const text = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+            while ((await client.query(text)).rowCount === 0) await setTimeout(20);
+            await client.end();
+          },
+          async promote() {
+            const own = `postgres://postgres@127.0.0.1:${at}/postgres`;
+            const client = new pg.Client({ connectionString: own });
+            await client.connect();
+            await client.query("ALTER SYSTEM SET synchronous_standby_names = ''");
+            await client.query("SELECT pg_promote()");
+            await client.end();
+          },
           async takeOver() {
             await stopLast();
             standbys.push(await startAt(copy, port));
@@ -110,9 +131,9 @@ export async function startPostgres(options: { durable: boolean }): Promise<Post
       },
       async pause(ms) {
         const all = await processesOf(data);
-        for (const pid of all) process.kill(pid, "SIGSTOP");
+        for (const pid of all) signal(pid, "SIGSTOP");
         await setTimeout(ms);
-        for (const pid of all) process.kill(pid, "SIGCONT");
+        for (const pid of all) signal(pid, "SIGCONT");
       },
       async startAgain() {
         server = await start();
@@ -175,6 +196,15 @@ async function crash(data: string, signal: "SIGKILL" | "SIGQUIT"): Promise<void>
   const all = await processesOf(data);
   process.kill(all[0], signal);
   while ((await Promise.all(all.map(isRunning))).includes(true)) await setTimeout(5);
+}
+
+/** A backend may have ended since it was listed. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 /** The main one first. */

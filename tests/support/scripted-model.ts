@@ -1,23 +1,27 @@
 // A model on loopback that says what a script tells it to, for agents that run as programs of their own. It speaks the Messages
-// API of Anthropic, streamed and whole.
+// API of Anthropic, streamed and whole, and the other formats in hosts/wires.ts.
 
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
+import { WIRES, type Wire } from "./hosts/wires.ts";
 
 /** What the model says in one turn: calls, or else words. */
 export interface ScriptedTurn {
   readonly calls?: readonly {
     readonly id: string;
     readonly name: string;
+    /** A text for a freeform tool of Codex, such as `apply_patch`. */
     readonly input: unknown;
+    /** Codex offers the tools of an MCP server inside a namespace. */
+    readonly namespace?: string;
   }[];
   readonly text?: string;
 }
 
 export interface ScriptedRequest {
-  /** What the user said, all of it; a sub-agent is told its own task. */
+  /** What the user said, all of it; a sub-agent gets its own task. */
   readonly prompt: string;
   /** The results of its calls that the model was told so far, in their order. */
   readonly results: readonly { readonly id: string; readonly text: string }[];
@@ -69,6 +73,8 @@ async function answer(script: Script, request: IncomingMessage, response: Server
     response.writeHead(200, JSON_TYPE).end(JSON.stringify({ input_tokens: 1 }));
     return;
   }
+  const wire = WIRES.find(({ matches }) => matches(pathname));
+  if (wire !== undefined) return answerOn(wire, pathname, script, request, response);
   if (pathname !== "/v1/messages") {
     response.writeHead(404).end();
     return;
@@ -77,7 +83,7 @@ async function answer(script: Script, request: IncomingMessage, response: Server
   const { calls = [], text = "" } = script(readRequest(asked));
   const content = [
     ...(calls.length === 0 || text !== "" ? [{ type: "text", text }] : []),
-    ...calls.map((call) => ({ type: "tool_use", ...call })),
+    ...calls.map(({ id, name, input }) => ({ type: "tool_use", id, name, input })),
   ];
   const message = {
     // Hosts take blocks with the same id for parts of one message.
@@ -97,6 +103,27 @@ async function answer(script: Script, request: IncomingMessage, response: Server
   response.writeHead(200, { "content-type": "text/event-stream" });
   for (const { type, ...data } of eventsOf(message)) {
     response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`);
+  }
+  response.end();
+}
+
+async function answerOn(
+  wire: Wire,
+  pathname: string,
+  script: Script,
+  request: IncomingMessage,
+  response: ServerResponse,
+) {
+  const body = (await json(request)) as never;
+  const turn = script(wire.read(body));
+  if (!wire.isStreamed(pathname, body)) {
+    response.writeHead(200, JSON_TYPE).end(JSON.stringify(wire.whole(turn, body)));
+    return;
+  }
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (const { event, data } of wire.events(turn, body)) {
+    const text = typeof data === "string" ? data : JSON.stringify(data);
+    response.write(`${event === undefined ? "" : `event: ${event}\n`}data: ${text}\n\n`);
   }
   response.end();
 }

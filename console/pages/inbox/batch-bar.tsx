@@ -37,12 +37,12 @@ export function BatchBar({ items, tools, me, onDone }: Props) {
   const why = whyNotTogether(items, tools);
   return (
     <div className="border-line bg-accent-soft flex flex-wrap items-center justify-between gap-2 border-b px-3 py-2">
-      <span className="font-medium">{plural(items.length, "question")} selected</span>
+      <span className="font-medium">{items.length} selected</span>
       {why !== undefined && <span className="text-warn">{why}</span>}
       <span className="flex gap-2">
         <Button onClick={onDone}>Clear</Button>
         <Button tone="primary" disabled={why !== undefined} onClick={openWhole}>
-          Decide together
+          Review {items.length}
         </Button>
       </span>
       {open.length > 0 && (
@@ -105,10 +105,8 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
     }
   }
   return (
-    <Dialog title={`Decide ${plural(asked.length, "question")} together`} wide onClose={onClose}>
-      <p className="text-muted mb-2">
-        This decides exactly the items in this list. Unticked items are rejected.
-      </p>
+    <Dialog title={`Review ${asked.length}`} wide onClose={onClose}>
+      <p className="text-muted mb-2">Exactly these are decided. Unchecked items are rejected.</p>
       <ul className="border-line max-h-[55vh] overflow-y-auto rounded-md border">
         {asked.map((item) => (
           <BatchRow
@@ -132,7 +130,7 @@ function BatchDialog({ items, tools, me, onDone, onClose }: Props & { onClose: (
         </p>
       )}
       {finals.length > 0 && (
-        <p className="text-danger mt-2 font-medium">{finals.length} of them cannot be undone.</p>
+        <p className="text-danger mt-2 font-medium">{finals.length} of them are irreversible.</p>
       )}
       <DialogActions onCancel={onClose}>
         {folded > 0 && <Button onClick={openAll}>Show everything first</Button>}

@@ -1,4 +1,4 @@
-import { useId, useRef } from "react";
+import { useId, useRef, useState } from "react";
 import type { Interaction, Me, Tool } from "../../app/client.ts";
 import { classIn, isForMe, toolsIn } from "../../app/facts-of.ts";
 import { useKeys } from "../../app/keys.ts";
@@ -45,12 +45,14 @@ const FIELD = "border-strong bg-panel min-h-8 min-w-0 rounded-md border px-1.5 t
 
 export function Filters({ filter, onChange, items }: Props) {
   const search = useRef<HTMLInputElement>(null);
+  // On a phone the list matters more than its filters.
+  const [isOpen, setOpen] = useState(false);
   const id = useId();
   const agents = [...new Set(items.map(({ chain }) => chain[0] ?? ""))].sort();
   const set = (change: Partial<InboxFilter>) => onChange({ ...filter, ...change });
   useKeys({ "/": () => search.current?.focus() });
   return (
-    <search className="grid grid-cols-2 gap-1.5 sm:grid-cols-4">
+    <search className="grid grid-cols-[1fr_auto] gap-1.5 sm:grid-cols-4">
       <input
         ref={search}
         id={id}
@@ -62,13 +64,21 @@ export function Filters({ filter, onChange, items }: Props) {
         onKeyDown={(event) => {
           if (event.key === "Enter") event.currentTarget.blur();
         }}
-        className={`${FIELD} col-span-2 sm:col-span-4`}
+        className={`${FIELD} sm:col-span-4`}
       />
+      <button
+        type="button"
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
+        className={`${FIELD} sm:hidden`}
+      >
+        Filters
+      </button>
       <select
         aria-label="Assignee"
         value={filter.whose}
         onChange={(event) => set({ whose: event.target.value === "all" ? "all" : "me" })}
-        className={FIELD}
+        className={`${FIELD} ${isOpen ? "" : "hidden sm:block"}`}
       >
         <option value="me">For me</option>
         <option value="all">All open</option>
@@ -77,10 +87,10 @@ export function Filters({ filter, onChange, items }: Props) {
         aria-label="Kind"
         value={filter.type}
         onChange={(event) => set({ type: event.target.value as InboxFilter["type"] })}
-        className={FIELD}
+        className={`${FIELD} ${isOpen ? "" : "hidden sm:block"}`}
       >
         <option value="">Any kind</option>
-        <option value="confirm">To approve</option>
+        <option value="confirm">Needs approval</option>
         <option value="ask_user">Questions</option>
         <option value="connection_lost">Unknown outcomes</option>
       </select>
@@ -88,18 +98,18 @@ export function Filters({ filter, onChange, items }: Props) {
         aria-label="Risk"
         value={filter.stake}
         onChange={(event) => set({ stake: event.target.value as InboxFilter["stake"] })}
-        className={FIELD}
+        className={`${FIELD} ${isOpen ? "" : "hidden sm:block"}`}
       >
         <option value="">Any risk</option>
-        <option value="irreversible">Cannot be undone</option>
-        <option value="reversible">Can be undone</option>
+        <option value="irreversible">Irreversible</option>
+        <option value="reversible">Reversible</option>
         <option value="read">Reads only</option>
       </select>
       <select
         aria-label="Agent"
         value={filter.agent}
         onChange={(event) => set({ agent: event.target.value })}
-        className={FIELD}
+        className={`${FIELD} ${isOpen ? "" : "hidden sm:block"}`}
       >
         <option value="">Any agent</option>
         {agents.map((agent) => (

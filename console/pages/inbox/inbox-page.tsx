@@ -5,7 +5,7 @@ import type { Interaction } from "../../app/client.ts";
 import { classIn, isForMe } from "../../app/facts-of.ts";
 import { useKeys } from "../../app/keys.ts";
 import { numberText } from "../../app/locale.ts";
-import { useNotice } from "../../app/notice.ts";
+import { useLastId } from "../../app/notice.ts";
 import { inboxQuery, meQuery, toolsQuery } from "../../app/queries.ts";
 import { plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";
@@ -82,14 +82,14 @@ export function InboxPage() {
             <h1>Inbox</h1>
             <span className="text-muted" role="status">
               {inbox === undefined
-                ? "reading…"
+                ? "Loading…"
                 : countOf(items.length, inbox.items.length, inbox.complete)}
             </span>
           </div>
           <Filters filter={filter} onChange={setFilter} items={inbox?.items ?? []} />
           {alike.length > 1 && (
             <Button tone="quiet" hotkey="X" className="mt-1 -ml-2" onClick={checkAlike}>
-              {areChecked ? "Select none" : `Select all ${alike.length} that can be undone`}
+              {areChecked ? "Select none" : `Select all ${alike.length} that are reversible`}
             </Button>
           )}
         </div>
@@ -137,7 +137,7 @@ function useMovingOn(
 ): void {
   const place = useRef({ id: "", at: 0 });
   const navigate = useNavigate();
-  const own = useNotice()?.id;
+  const own = useLastId();
   const at = items.findIndex(({ id }) => id === named);
   useEffect(() => {
     if (at >= 0) place.current = { id: named, at };
@@ -154,7 +154,7 @@ function NothingHere({ total }: { total: number }) {
     <li>
       <Empty>
         {total === 0
-          ? "Nothing is waiting for a person. New requests appear here automatically."
+          ? "All clear. What agents ask for appears here by itself."
           : `${plural(total, "question")} hidden by the filter.`}
       </Empty>
     </li>

@@ -27,7 +27,7 @@ export function AgentWords({ question, decision }: Props) {
   const said = { ...claims, ...asked };
   if (remarks.length === 0 && Object.keys(said).length === 0) return null;
   return (
-    <Panel tone="quiet" title="Claimed by the agent, not checked">
+    <Panel tone="quiet" title="From the agent (unverified)">
       <div className="space-y-2">
         {Object.keys(said).length > 0 && (
           <div>

@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import type { Decision, Interaction, Preview } from "../../app/client.ts";
+import { useKeys } from "../../app/keys.ts";
 import { canonical, type Json, sha256Hex } from "../../text/canonical.ts";
-import { Badge } from "../../ui/badge.tsx";
-import { Fact, Facts, Panel } from "../../ui/panel.tsx";
+import { Fact, Facts } from "../../ui/panel.tsx";
 import { Moment } from "../../ui/time.tsx";
 
 /** `reading` while the hashes are being computed; `unknown` when they could not be. Only `yes` allows an approval. */
@@ -41,20 +42,29 @@ export function useBinding(
   return isPossible && isPending ? "reading" : (data ?? "unknown");
 }
 
+const WORDS = {
+  yes: ["text-ok", "✓ Exactly this will run: your browser checked it against the hash"],
+  no: ["text-danger", "✗ This page shows something else than what would run: do not approve"],
+  unknown: ["text-danger", "✗ It cannot be checked what would run: approval disabled"],
+  reading: ["text-muted", "Checking that exactly this would run…"],
+} as const;
+
+/** One line; the hashes behind it. */
 export function Binding({ bound, question, preview }: BindingProps) {
+  const [isOpen, setOpen] = useState(false);
+  useKeys({ ".": () => setOpen(!isOpen) });
+  const [tone, words] = WORDS[bound];
   return (
-    <Panel title="What an approval is bound to">
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className={`marked ${tone}`}>
+        <span>
+          {words}{" "}
+          <span aria-hidden="true" className="hidden lg:inline">
+            <kbd>.</kbd>
+          </span>
+        </span>
+      </summary>
       <Facts>
-        <Fact name="Checked here">
-          {bound === "yes" && (
-            <Badge tone="ok">this page shows exactly the bytes that are hashed</Badge>
-          )}
-          {bound === "no" && (
-            <Badge tone="danger">this page shows something else: do not approve</Badge>
-          )}
-          {bound === "unknown" && <Badge tone="danger">cannot be checked: approval disabled</Badge>}
-          {bound === "reading" && <Badge>being checked</Badge>}
-        </Fact>
         <Fact name="Hash">
           <Hash text={question.hash} />
         </Fact>
@@ -68,7 +78,7 @@ export function Binding({ bound, question, preview }: BindingProps) {
           <Moment at={preview.expiresAt} />
         </Fact>
       </Facts>
-    </Panel>
+    </details>
   );
 }
 

@@ -1,8 +1,10 @@
+import { useState } from "react";
 import type { Decision, Tool } from "../../app/client.ts";
-import type { Json } from "../../text/canonical.ts";
-import { isObject } from "../../text/json-diff.ts";
+import { useKeys } from "../../app/keys.ts";
+import { bytesOf } from "../../app/words.ts";
+import { canonical, type Json } from "../../text/canonical.ts";
 import { Badge, ClassBadge } from "../../ui/badge.tsx";
-import { JsonDiff, TextView } from "../../ui/diff-view.tsx";
+import { ChangeView, presentedIn, sentenceOf } from "../../ui/change-view.tsx";
 import { JsonView } from "../../ui/json-view.tsx";
 import { Fact, Facts, Panel } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
@@ -20,54 +22,81 @@ interface Props {
   readonly place: string;
 }
 
-/** One call: which tool on what, with which input, and what its dry run says would happen. */
+/** One call: what would change, where, and the input as it would be sent. */
 export function CallView({ call, dryRun, tool, targets, place }: Props) {
   return (
     <Panel
       title={
         place === "" ? (
-          "What would run"
+          "Change"
         ) : (
           <span className="flex flex-wrap items-center gap-2">
             <span className="text-muted font-normal">{place}</span>
-            <Untrusted text={call.tool} mono inline />
+            <Untrusted text={sentenceOf(dryRun) || call.tool} inline />
             <ClassBadge safetyClass={tool?.safetyClass ?? "irreversible"} />
           </span>
         )
       }
     >
       <div className="space-y-3">
+        <ChangeView dryRun={dryRun} />
         <ToolFacts call={call} tool={tool} targets={targets} />
-        <div>
-          <h3 className="text-muted mb-1 text-xs font-semibold">
-            Input, exactly as it would be sent
-          </h3>
-          <JsonView value={call.input} label={`Input of ${call.tool}`} />
-        </div>
-        <DryRunView dryRun={dryRun} />
+        <Input call={call} isTold={presentedIn(dryRun).title !== undefined} />
       </div>
     </Panel>
   );
 }
 
+/** A short input may be folded where the tool has put it into words; a long one is always in sight. */
+const SHORT_BYTES = 2_000;
+
+function Input({ call, isTold }: { call: PlannedCall; isTold: boolean }) {
+  const mayFold = isTold && bytesOf(canonical(call.input as Json)) <= SHORT_BYTES;
+  const [isOpen, setOpen] = useState(!mayFold);
+  useKeys({ i: mayFold ? () => setOpen(!isOpen) : undefined });
+  const view = <JsonView value={call.input as Json} label={`Input of ${call.tool}`} />;
+  const name = (
+    <>
+      Input of <Untrusted text={call.tool} mono inline />, exactly as it would be sent
+    </>
+  );
+  if (!mayFold) {
+    return (
+      <div>
+        <h3 className="text-muted mb-1 text-xs font-semibold">{name}</h3>
+        {view}
+      </div>
+    );
+  }
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="marked text-muted text-xs">
+        <span>
+          {name}{" "}
+          <span aria-hidden="true" className="hidden lg:inline">
+            <kbd>i</kbd>
+          </span>
+        </span>
+      </summary>
+      <div className="mt-1">{view}</div>
+    </details>
+  );
+}
+
 function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targets">) {
+  const isChanged = tool !== undefined && call.definition !== tool.definitionHash;
+  const hasTargets = targets != null && targets.length > 0;
+  if (tool !== undefined && !isChanged && !hasTargets && call.workingDirectory === "") return null;
   return (
     <Facts>
-      {tool === undefined ? (
+      {tool === undefined && (
         <Fact name="Tool">
           <span className="text-danger font-medium">
             This tool is no longer registered. What it would do cannot be inspected.
           </span>
         </Fact>
-      ) : (
-        <Fact name="Touches">
-          {tool.capability.affects.length === 0
-            ? "the tool does not say"
-            : tool.capability.affects.join(", ")}{" "}
-          ({tool.metadata.effect})
-        </Fact>
       )}
-      {targets != null && targets.length > 0 && (
+      {hasTargets && (
         <Fact name="Target">
           <TargetList targets={targets} />
         </Fact>
@@ -77,12 +106,7 @@ function ToolFacts({ call, tool, targets }: Pick<Props, "call" | "tool" | "targe
           <Untrusted text={call.workingDirectory} mono inline />
         </Fact>
       )}
-      {tool !== undefined && (
-        <Fact name="Undo">
-          {wayBack(tool, tool.capability.undoMethod, tool.capability.undoTool)}
-        </Fact>
-      )}
-      {tool !== undefined && call.definition !== tool.definitionHash && (
+      {isChanged && (
         <Fact name="Tool">
           <Badge tone="warn">changed since this was requested</Badge>
         </Fact>
@@ -119,63 +143,24 @@ function TargetList({ targets }: { targets: NonNullable<Targets> }) {
   );
 }
 
-function wayBack(tool: Tool, method: string, undoTool: string): string {
-  if (tool.safetyClass === "read") return "nothing to undo: it only reads";
-  if (tool.safetyClass === "irreversible") return "none: it is irreversible";
-  const how = undoTool !== "" ? ` by ${undoTool}` : method === "tool" ? " by another call" : "";
-  const until = tool.has.stateVersion ? ", until the target is changed" : "";
-  return `can be undone${how}${until}`;
+/** How the calls can be undone, on one line. */
+export function UndoLine({ calls, tools }: UndoProps) {
+  const found = calls.map((call) =>
+    tools?.find(({ name, metadata }) => name === call.tool || metadata.aliases.includes(call.tool)),
+  );
+  const words = [...new Set(found.map((tool) => (tool === undefined ? "" : undoWords(tool))))];
+  return words.filter((one) => one !== "").join(" · ") || "unknown, its tool is gone";
 }
 
-/** The tool's own dry run: our code asked it, no agent wrote it. */
-function DryRunView({ dryRun }: { dryRun: Json | undefined }) {
-  if (!isObject(dryRun) || "unavailable" in dryRun) {
-    const why = isObject(dryRun) ? String(dryRun["unavailable"]) : "there is no preview";
-    return (
-      <p className="border-warn bg-warn-soft text-warn rounded-md border px-2 py-1">
-        <strong>Cannot be inspected:</strong> <Untrusted text={why} inline />. What would change is
-        not known before it runs.
-      </p>
-    );
-  }
-  const { summary, preview, impact } = dryRun;
-  const text = typeof preview === "string" ? preview : "";
-  return (
-    <div className="space-y-2">
-      <h3 className="text-muted text-xs font-semibold">What would happen (dry run)</h3>
-      <p className="font-medium">
-        <Untrusted text={String(summary ?? "")} />
-      </p>
-      {text !== "" && text !== summary && <TextView text={text} label="Dry run" />}
-      {isObject(impact) && Object.keys(impact).length > 0 && <Impact impact={impact} />}
-    </div>
-  );
+interface UndoProps {
+  readonly calls: readonly PlannedCall[];
+  readonly tools: readonly Tool[] | undefined;
 }
 
-function Impact({ impact }: { impact: { readonly [key: string]: Json } }) {
-  const { before, after, ...rest } = impact;
-  const hasDiff = before !== undefined && after !== undefined;
-  const flat = Object.entries(hasDiff ? rest : impact);
-  const isFlat = flat.every(([, value]) => typeof value !== "object" || value === null);
-  return (
-    <div className="space-y-2">
-      <h3 className="text-muted text-xs font-semibold">Blast radius</h3>
-      {hasDiff && <JsonDiff before={before} after={after} label="Before and after" />}
-      {flat.length > 0 && isFlat && (
-        <Facts>
-          {flat.map(([name, value]) => (
-            <div key={name} className="contents">
-              <dt className="text-muted min-w-0">
-                <Untrusted text={name} inline />
-              </dt>
-              <dd className="min-w-0">
-                <Untrusted text={String(value)} inline />
-              </dd>
-            </div>
-          ))}
-        </Facts>
-      )}
-      {!isFlat && <JsonView value={Object.fromEntries(flat)} label="Impact" />}
-    </div>
-  );
+function undoWords(tool: Tool): string {
+  const { undoTool } = tool.capability;
+  if (tool.safetyClass === "read") return "nothing to undo, it only reads";
+  if (tool.safetyClass === "irreversible") return "none, it is irreversible";
+  const how = undoTool === "" ? "with one click" : `by ${undoTool}`;
+  return `${how}${tool.has.stateVersion ? ", until somebody else changes the target" : ""}`;
 }

@@ -4,12 +4,14 @@ import { forPeople } from "sallyport/client";
 import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
-import { tell } from "../../app/notice.ts";
+import { readBack } from "../../app/live.ts";
+import { type Notice, tell } from "../../app/notice.ts";
 import { CHANGED, plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { useOpenings } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
+import { Untrusted } from "../../ui/untrusted.tsx";
 import type { Bound } from "./binding.tsx";
 import { EditDialog } from "./edit-dialog.tsx";
 import { PassOn } from "./pass-on.tsx";
@@ -23,11 +25,14 @@ interface Props {
   readonly bound: Bound;
   /** Why this person cannot decide. */
   readonly whyNot: string | undefined;
+  /** What would run, in a sentence. */
+  readonly sentence: string;
 }
 
 /** What a person can do with a confirmation: approve, reject, edit, ask back, reassign. */
-export function ConfirmActions({ question, decision, preview, bound, whyNot }: Props) {
-  const { id, hash } = question;
+export function ConfirmActions(props: Props) {
+  const { question, decision, preview, bound, whyNot, sentence } = props;
+  const { id, hash, sessionId } = question;
   const [open, setOpen] = useState<"" | "sure" | "reject" | "edit">("");
   const act = useAct(id);
   const { folded, bytes, open: openAll } = useOpenings();
@@ -40,13 +45,25 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
     setOpen("");
     await act.run(async () => {
       const { answers, missing } = await client.interactions.approve({ id, hash });
-      tell(noticeOf(id, answers, missing.length));
+      tell(noticeOf({ id, sessionId, sentence }, answers, missing.length));
+      const [again] = answers;
+      // It changed: the page turns into the new question, at the old one's place.
+      if (again?.answer === "pending" && again.decisionId !== id) {
+        await readBack(again.interactionId);
+        await navigate({
+          to: "/inbox/$id",
+          params: { id: again.interactionId },
+          replace: true,
+        });
+      }
     });
   }
   async function reject(reason: string) {
     const done = await act.run(async () => {
       await client.interactions.reject({ id, hash, reason });
-      tell({ text: "Rejected. Nothing was executed.", tone: "warn", id });
+      const agent = question.chain[0] ?? "The agent";
+      const told = reason === "" ? "" : ` ${agent} was told “${reason}”.`;
+      tell({ text: `Rejected. Nothing ran.${told}`, tone: "ok", id });
     });
     if (done) setOpen("");
   }
@@ -96,14 +113,17 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
         <PassOn question={question} />
       </div>
       {open === "sure" && (
-        <Dialog title="This cannot be undone" onClose={() => setOpen("")}>
+        <Dialog title="Irreversible" onClose={() => setOpen("")}>
+          <p className="mb-2 text-base font-semibold">
+            <Untrusted text={sentence} />
+          </p>
           <p className="mb-4">
-            {plural(decision.calls?.length ?? 1, "call")} would run as soon as you say yes, and
-            there is no way to undo it.
+            {plural(decision.calls?.length ?? 1, "call")} will run as soon as you approve, and
+            nothing can undo it.
           </p>
           <DialogActions onCancel={() => setOpen("")}>
-            <Button tone="primary" autoFocus disabled={!mayApprove} onClick={approve}>
-              Approve (final)
+            <Button tone="primary" data-focus="" disabled={!mayApprove} onClick={approve}>
+              Approve for good
             </Button>
           </DialogActions>
         </Dialog>
@@ -137,17 +157,37 @@ export function ConfirmActions({ question, decision, preview, bound, whyNot }: P
 
 type Answers = Awaited<ReturnType<typeof client.interactions.approve>>["answers"];
 
-function noticeOf(id: string, answers: Answers, missing: number) {
+interface Approved {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly sentence: string;
+}
+
+function noticeOf(
+  { id, sessionId, sentence }: Approved,
+  answers: Answers,
+  missing: number,
+): Notice {
   if (missing > 0) {
-    return { text: "Your approval is recorded; others must approve too.", tone: "ok", id } as const;
+    return { text: "Your approval is recorded; others must approve too.", tone: "ok", id };
   }
   const bad = answers.find(({ answer }) => answer !== "done");
-  if (bad === undefined) return { text: "Approved and executed.", tone: "ok", id } as const;
-  if (bad.answer === "pending") {
-    // Kept during a stop, under the same decision, or asked again under a new one: nothing ran, and nothing failed.
-    const isKept = bad.decisionId === id;
-    const text = isKept ? forPeople(bad.text) : `Not run. ${CHANGED}; it needs a new approval.`;
-    return { text, tone: "warn", id } as const;
+  if (bad === undefined) {
+    const [first] = answers;
+    const text = `Approved. ${sentence}`;
+    if (answers.length !== 1 || first?.answer !== "done") return { text, tone: "ok", id };
+    const { operationId, undo } = first;
+    const mayUndo = undo !== undefined && !undo.irreversible;
+    return { text, tone: "ok", id, ...(mayUndo ? { undo: { sessionId, operationId } } : {}) };
   }
-  return { text: `Approved, but: ${forPeople(bad.text)}`, tone: "danger", id } as const;
+  if (bad.answer === "pending") {
+    // Kept during a pause, under the same decision, or asked again under a new one: nothing ran, and nothing failed.
+    const isKept = bad.decisionId === id;
+    const text = isKept
+      ? "Approved. Work is paused: it runs after Resume, once it has been checked again."
+      : `Not run. ${CHANGED}; it needs a new approval.`;
+    return { text, tone: "warn", id: isKept ? id : bad.interactionId };
+  }
+  const what = bad.answer === "unknown" ? "the outcome is unknown" : "it did not work";
+  return { text: `Approved, but ${what}. ${forPeople(bad.text)}`, tone: "danger", id };
 }

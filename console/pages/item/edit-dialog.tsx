@@ -6,8 +6,8 @@ import { readBack } from "../../app/live.ts";
 import { tell } from "../../app/notice.ts";
 import { canonical, type Json } from "../../text/canonical.ts";
 import { Button } from "../../ui/button.tsx";
+import { FieldDiff } from "../../ui/changed.tsx";
 import { Dialog, DialogActions } from "../../ui/dialog.tsx";
-import { JsonDiff } from "../../ui/diff-view.tsx";
 import { OpeningsOf } from "../../ui/openings.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
@@ -49,7 +49,7 @@ export function EditDialog({ question, decision, onClose, onEdited }: Props) {
     if (next === "") return;
     await readBack(next);
     tell({
-      text: "Edited. Someone else must approve it now, unless the review rules allow editors to.",
+      text: "Edited. Check it once more: someone else approves it, unless the review rules allow editors to.",
       tone: "ok",
       id: next,
     });
@@ -114,7 +114,12 @@ function CallEditor({ name, original, text, onText }: EditorProps) {
         {read.ok ? "" : `Not JSON: ${read.problem}`}
       </p>
       {read.ok && canonical(read.value) !== canonical(original) && (
-        <JsonDiff before={original} after={read.value} label="What you change" />
+        <FieldDiff
+          before={original}
+          after={read.value}
+          label="What you change"
+          heads={["Asked for", "Yours"]}
+        />
       )}
     </div>
   );

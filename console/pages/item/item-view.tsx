@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
 import { forPeople } from "sallyport/client";
-import type { Decision, Interaction, Preview } from "../../app/client.ts";
+import type { Decision, Interaction, Operation, Preview } from "../../app/client.ts";
 import { whyNotMine } from "../../app/facts-of.ts";
+import { useKeys } from "../../app/keys.ts";
 import {
   decisionQuery,
   interactionQuery,
@@ -11,16 +13,20 @@ import {
   shownQuery,
   toolsQuery,
 } from "../../app/queries.ts";
-import { CHANGED, expiredAt } from "../../app/words.ts";
+import { CHANGED, expiredAt, plural } from "../../app/words.ts";
 import { canonical, type Json } from "../../text/canonical.ts";
+import { isObject } from "../../text/json-diff.ts";
 import { Badge, ClassBadge, StateBadge } from "../../ui/badge.tsx";
-import { JsonDiff } from "../../ui/diff-view.tsx";
+import { Button } from "../../ui/button.tsx";
+import { sentenceOf } from "../../ui/change-view.tsx";
+import { Changed } from "../../ui/changed.tsx";
 import { OpeningsOf } from "../../ui/openings.tsx";
-import { Empty, Panel, Problem } from "../../ui/panel.tsx";
-import { Ago, Until, useIsOver } from "../../ui/time.tsx";
+import { Empty, Fact, Facts, Panel, Problem } from "../../ui/panel.tsx";
+import { Ago, Due, useIsOver } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { AgentWords } from "./agent-words.tsx";
 import { Binding, useBinding } from "./binding.tsx";
+import { UndoLine } from "./call-view.tsx";
 import { Calls } from "./calls.tsx";
 import { ConfirmActions } from "./confirm-actions.tsx";
 import { ItemTimeline } from "./item-timeline.tsx";
@@ -29,6 +35,7 @@ import { Outcome } from "./outcome.tsx";
 import { People } from "./people.tsx";
 import { QuestionForm } from "./question-form.tsx";
 import { Reviews } from "./reviews.tsx";
+import { canUndo, UndoDialog } from "./undo-dialog.tsx";
 
 /** Everything about one question or decision; its id is the same where there are both. */
 export function ItemView({ id }: { id: string }) {
@@ -85,10 +92,14 @@ function Item({ question, decision, preview }: Props) {
       ...own.map((one) => one.id),
     ]),
   ].filter((subject) => subject !== "");
+  const [ran] = own.filter(canUndo);
+  const calls = decision?.calls ?? [];
   return (
     <article className="flex min-h-full flex-col" data-item={question?.id ?? decision?.id}>
       <div className="flex-1 space-y-3 p-3">
-        <Head question={question} decision={decision} preview={preview} sessionId={sessionId} />
+        <Head question={question} decision={decision} preview={preview} sessionId={sessionId}>
+          {ran !== undefined && <UndoButton operation={ran} />}
+        </Head>
         {bound === "no" && (
           <p
             role="alert"
@@ -98,6 +109,7 @@ function Item({ question, decision, preview }: Props) {
             your operator.
           </p>
         )}
+        <Kin question={question} decision={decision} preview={preview} />
         {question?.type === "ask_user" && (
           <Panel
             title={
@@ -112,14 +124,34 @@ function Item({ question, decision, preview }: Props) {
           </Panel>
         )}
         {question?.type === "connection_lost" && <LostCall question={question} />}
-        {decision !== null && <Calls decision={decision} preview={preview} tools={tools} />}
         {decision !== null && <Outcome decision={decision} operations={own} />}
-        {decision !== null && <Reviews decision={decision} question={question} />}
-        {question !== null && <People question={question} />}
-        {question !== null && preview !== null && (
-          <Binding bound={bound} question={question} preview={preview} />
+        {decision !== null && <Calls decision={decision} preview={preview} tools={tools} />}
+        {decision !== null && (
+          <Panel>
+            <Facts>
+              {question?.type === "confirm" && question.status === "open" && (
+                <Fact name="Why you">
+                  <WhyAsked question={question} />
+                </Fact>
+              )}
+              <Fact name="Checks">
+                <Reviews decision={decision} question={question} />
+              </Fact>
+              {calls.length > 0 && (
+                <Fact name="Undo">
+                  <UndoLine calls={calls} tools={tools} />
+                </Fact>
+              )}
+              {question !== null && preview !== null && (
+                <Fact name="Proof">
+                  <Binding bound={bound} question={question} preview={preview} />
+                </Fact>
+              )}
+            </Facts>
+          </Panel>
         )}
         <AgentWords question={question} decision={decision} />
+        {question !== null && <People question={question} />}
         {since !== undefined && (
           <ItemTimeline sessionId={sessionId} since={since} subjects={subjects} />
         )}
@@ -139,7 +171,10 @@ function Item({ question, decision, preview }: Props) {
         >
           {whyNot !== undefined && <p className="text-warn mb-1">{whyNot}</p>}
           {question.type === "confirm" && decision !== null && preview !== null && (
-            <ConfirmActions {...{ question, decision, preview, bound, whyNot }} />
+            <ConfirmActions
+              {...{ question, decision, preview, bound, whyNot }}
+              sentence={titleOf(question, decision, preview)}
+            />
           )}
           {question.type === "ask_user" && <QuestionForm question={question} whyNot={whyNot} />}
           {question.type === "connection_lost" && <LostForm question={question} whyNot={whyNot} />}
@@ -149,19 +184,50 @@ function Item({ question, decision, preview }: Props) {
   );
 }
 
-function Head({ question, decision, preview, sessionId }: Props & { sessionId: string }) {
+/** Why a person was asked, as the gate recorded it. Only confirmations hold facts of the gate. */
+function WhyAsked({ question }: { question: Interaction }) {
+  const said = question.metadata["askedBecause"];
+  const reasons = Array.isArray(said) ? said.map(String) : [];
+  const [{ count = 1, from } = {}] = question.requires;
+  const who = from === undefined ? "anyone but whoever asked for it" : from.join(", ");
+  const needs = `Needs ${plural(count, "approval")}, from ${who}.`;
+  return <Untrusted text={[...reasons, needs].join(" ")} />;
+}
+
+function UndoButton({ operation }: { operation: Operation }) {
+  const [isOpen, setOpen] = useState(false);
+  const { id: operationId, sessionId } = operation;
+  useKeys({ z: () => setOpen(true) });
+  return (
+    <>
+      <Button hotkey="z" onClick={() => setOpen(true)}>
+        Undo
+      </Button>
+      {isOpen && <UndoDialog {...{ operationId, sessionId }} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+interface HeadProps extends Props {
+  readonly sessionId: string;
+  readonly children: ReactNode;
+}
+
+function Head({ question, decision, preview, sessionId, children }: HeadProps) {
   const at = question?.createdAt ?? decision?.createdAt ?? "";
+  const owner = String(decision?.metadata["owner"] ?? "");
   return (
     <header className="space-y-1">
       <div className="flex flex-wrap items-center gap-2">
         <h1 className="min-w-0">
-          <Untrusted text={titleOf(question, decision)} inline />
+          <Untrusted text={titleOf(question, decision, preview)} inline />
         </h1>
         {preview !== null && <ClassBadge safetyClass={preview.safetyClass} />}
         {decision !== null && <StateBadge state={decision.state} />}
         {question?.status === "open" && question.waitsFor === "agent" && (
-          <Badge tone="accent">waits for the agent's reply</Badge>
+          <Badge tone="accent">waiting for the agent's reply</Badge>
         )}
+        {children}
       </div>
       <p className="text-muted flex flex-wrap gap-x-3">
         <span>
@@ -169,15 +235,41 @@ function Head({ question, decision, preview, sessionId }: Props & { sessionId: s
             text={question?.chain[0] ?? String(decision?.metadata["requester"] ?? "")}
             inline
           />
+          {owner !== "" && (
+            <>
+              {" for "}
+              <Untrusted text={owner} inline />
+            </>
+          )}
           , <Ago at={at} />
         </span>
-        {question?.status === "open" && <Until at={question.deadline} />}
+        {question?.status === "open" && <Due at={question.deadline} />}
         <Link to="/sessions/$id" params={{ id: sessionId }}>
-          session
+          Run
         </Link>
+        {decision?.calls?.length === 1 && (
+          <Untrusted text={decision.calls[0]?.tool ?? ""} mono inline className="text-xs" />
+        )}
       </p>
-      <Kin question={question} decision={decision} preview={preview} />
+      <DecidedBy question={question} />
     </header>
+  );
+}
+
+/** Who was first, while somebody else looks at it. */
+function DecidedBy({ question }: { question: Interaction | null }) {
+  if (question === null || question.status === "open" || question.answeredBy === "") return null;
+  return (
+    <p role="status" className="text-muted">
+      <Untrusted text={question.answeredBy} inline /> {question.outcome ?? "closed"} this{" "}
+      <Ago at={question.updatedAt} />
+      {question.reason !== "" && (
+        <>
+          {": "}
+          <Untrusted text={question.reason} inline />
+        </>
+      )}
+    </p>
   );
 }
 
@@ -211,22 +303,33 @@ interface CameBackProps {
 /** It was approved and did not run, because its dry run, its target or its tool was no longer the same. */
 function CameBack({ id, preview, difference }: CameBackProps) {
   const { data: earlier } = useQuery(shownQuery(id));
-  const was = earlier?.dryRun as Json | undefined;
-  const is = preview?.dryRun as Json | undefined;
+  const was = seenOf(earlier?.dryRun as Json | undefined);
+  const is = seenOf(preview?.dryRun as Json | undefined);
   const hasDiff = was !== undefined && is !== undefined && canonical(was) !== canonical(is);
   return (
-    <div className="border-warn bg-warn-soft text-warn space-y-1 rounded-md border px-2 py-1">
-      <p>
-        <strong>{CHANGED}.</strong> <DecisionLink id={id}>It was approved</DecisionLink>, did not
-        run, and is asked again:
-      </p>
-      {hasDiff ? (
-        <JsonDiff before={was} after={is} label="What was approved, and what would happen now" />
-      ) : (
-        <Untrusted text={forPeople(difference)} />
-      )}
-    </div>
+    <Changed
+      title={
+        <>
+          <strong>{CHANGED}.</strong> <DecisionLink id={id}>The approval</DecisionLink> did not run
+          anything. Approve this instead, or reject it.
+        </>
+      }
+      before={was ?? null}
+      after={is ?? null}
+      label="What was approved, and what would happen now"
+      heads={["You saw", "Now"]}
+    >
+      {!hasDiff && <Untrusted text={forPeople(difference)} />}
+    </Changed>
   );
+}
+
+/** A single call by itself, and without a long text where its facts say the same. */
+function seenOf(dryRun: Json | undefined): Json | undefined {
+  const one = Array.isArray(dryRun) && dryRun.length === 1 ? (dryRun[0] as Json) : dryRun;
+  if (!isObject(one) || one["summary"] === undefined) return one;
+  const { preview: _preview, ...rest } = one;
+  return rest;
 }
 
 function DecisionLink({ id, children }: { id: string; children: string }) {
@@ -240,31 +343,36 @@ function DecisionLink({ id, children }: { id: string; children: string }) {
 function EditedFrom({ id, decision }: { id: string; decision: Decision | null }) {
   const { data: original } = useQuery(decisionQuery(id));
   const calls = decision?.calls ?? [];
-  return (
-    <div className="space-y-1">
-      <p>
-        Edited from <DecisionLink id={id}>what the agent asked for</DecisionLink>; the difference:
-      </p>
-      {original?.calls?.map(({ input, callId }, index) => {
-        const now = calls[index];
-        if (now === undefined) return null;
-        return (
-          <JsonDiff
-            key={callId}
-            before={input as Json}
-            after={now.input as Json}
-            label={`Asked and edited input of ${now.tool}`}
-          />
-        );
-      })}
-    </div>
-  );
+  return original?.calls?.map(({ input, callId }, index) => {
+    const now = calls[index];
+    if (now === undefined || canonical(input as Json) === canonical(now.input as Json)) return null;
+    return (
+      <Changed
+        key={callId}
+        title={
+          <>
+            Edited from <DecisionLink id={id}>what the agent asked for</DecisionLink>.
+          </>
+        }
+        before={input as Json}
+        after={now.input as Json}
+        label={`Asked and edited input of ${now.tool}`}
+        heads={["Asked for", "Edited"]}
+      />
+    );
+  });
 }
 
-function titleOf(question: Interaction | null, decision: Decision | null): string {
-  if (question?.type === "ask_user") return "A question";
-  if (question?.type === "connection_lost") return "Did it happen?";
+function titleOf(
+  question: Interaction | null,
+  decision: Decision | null,
+  preview: Preview | null,
+): string {
+  if (question?.type === "ask_user") return "The agent asks you";
+  if (question?.type === "connection_lost") return "Outcome unknown";
   const calls = decision?.calls ?? [];
   if (calls.length > 1) return `${calls.length} calls as a whole`;
-  return calls[0]?.tool ?? decision?.sourceTool ?? "";
+  const runs = (preview?.dryRun ?? null) as Json;
+  const sentence = Array.isArray(runs) ? sentenceOf(runs[0] as Json) : "";
+  return sentence || (calls[0]?.tool ?? decision?.sourceTool ?? "");
 }

@@ -21,7 +21,7 @@ export function LostCall({ question }: { question: Interaction }) {
   const { data: operation, error } = useQuery(operationQuery(question.operationId));
   const input = operation == null ? undefined : parsed(operation.input);
   return (
-    <Panel title="The call with an unknown outcome">
+    <Panel title="Outcome unknown">
       <Problem error={error} />
       {operation != null && (
         <div className="space-y-3">
@@ -77,23 +77,27 @@ export function LostForm({
               otherwise: open === "repeat" ? ("repeat" as const) : ("give_up" as const),
             };
       const { answer, text } = await client.interactions.settle({ id, hash, reason, ...found });
-      tell({ text: `${answer}: ${forPeople(text)}`, tone: answer === "done" ? "ok" : "warn", id });
+      tell({
+        text: `${SETTLED[answer] ?? "Recorded."} ${forPeople(text)}`,
+        tone: answer === "done" ? "ok" : "warn",
+        id,
+      });
     });
     if (done) setOpen("");
   }
   return (
     <div className="space-y-2">
       <Problem error={act.error} />
-      <p className="font-medium">Check the target first. Did it happen?</p>
+      <p className="font-medium">Outcome unknown: check the target, then say what you found.</p>
       <div className="flex flex-wrap gap-2">
         <Button tone="primary" disabled={blocked} onClick={() => setOpen("happened")}>
           It happened
         </Button>
         <Button disabled={blocked} onClick={() => setOpen("repeat")}>
-          It did not: repeat it
+          It didn't happen, run it again
         </Button>
         <Button tone="danger" disabled={blocked} onClick={() => setOpen("give_up")}>
-          It did not: give up
+          It didn't happen, close it
         </Button>
         <PassOn question={question} />
       </div>
@@ -114,6 +118,13 @@ export function LostForm({
 
 const TITLES = {
   happened: "It happened",
-  repeat: "It did not happen: call it once more",
-  give_up: "It did not happen: leave it",
+  repeat: "It didn't happen, run it again",
+  give_up: "It didn't happen, close it",
 } as const;
+
+const SETTLED: Readonly<Record<string, string>> = {
+  done: "Recorded as done.",
+  failed: "Closed.",
+  pending: "Recorded.",
+  unknown: "Still unknown.",
+};

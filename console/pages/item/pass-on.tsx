@@ -16,28 +16,28 @@ export function PassOn({ question }: { question: Interaction }) {
   async function askBack(text: string) {
     const done = await act.run(async () => {
       await client.interactions.askBack({ id, text });
-      tell({ text: "Asked the agent; the question stays open.", tone: "ok", id });
+      tell({ text: "Asked. It stays open until you decide.", tone: "ok", id });
     });
     if (done) close();
   }
   async function handOver(to: string) {
     const done = await act.run(async () => {
       await client.interactions.handOver({ id, to });
-      tell({ text: `Assigned to ${to}.`, tone: "ok", id });
+      tell({ text: `Reassigned to ${to}.`, tone: "ok", id });
     });
     if (done) close();
   }
   return (
     <>
       <Button hotkey="b" onClick={() => setOpen("back")}>
-        Ask back
+        Ask agent
       </Button>
       <Button hotkey="h" onClick={() => setOpen("over")}>
         Reassign
       </Button>
       {open === "back" && (
         <ReasonDialog
-          title={`Ask ${chain[0] ?? "the agent"} back`}
+          title={`Ask ${chain[0] ?? "the agent"}`}
           label="What do you want to know?"
           submit="Ask"
           required

@@ -20,9 +20,9 @@ export function People({ question }: { question: Interaction }) {
                 {given.length} of {count}
               </Badge>{" "}
               {from === undefined
-                ? `${plural(count, "person", "people")}, anybody who did not ask for it`
+                ? `${plural(count, "person", "people")}: anyone but whoever asked for it`
                 : from.join(", ")}
-              {given.length > 0 && ` · yes from ${given.map(({ by }) => by).join(", ")}`}
+              {given.length > 0 && ` · approved by ${given.map(({ by }) => by).join(", ")}`}
             </Fact>
           );
         })}

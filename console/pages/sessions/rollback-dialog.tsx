@@ -1,38 +1,38 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { client, type Operation, type RollbackReport } from "../../app/client.ts";
+import { client, type RollbackReport } from "../../app/client.ts";
 import { plural } from "../../app/words.ts";
 import { Badge, type Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
-import { canUndo } from "./session-page.tsx";
+import { UndoChange } from "../item/undo-change.tsx";
+import { undoPlanQuery } from "../item/undo-dialog.tsx";
 
 interface Props {
   readonly sessionId: string;
-  readonly operations: readonly Operation[];
   /** Only this one; all of the session when left out. */
   readonly operationId?: string;
   readonly onClose: () => void;
 }
 
-/** Shows what would be undone, undoes it on request, and shows the report. */
-export function RollbackDialog({ sessionId, operations, operationId, onClose }: Props) {
+/** The plan as things are now, newest first, with a choice for each row; then the report. */
+export function RollbackDialog({ sessionId, operationId, onClose }: Props) {
   const [report, setReport] = useState<RollbackReport>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const queries = useQueryClient();
-  const chosen = operations
-    .filter((one) => (operationId === undefined ? true : one.id === operationId))
-    .filter((one) => one.status === "success" && one.effect !== "read" && one.undoOf === "")
-    .toReversed();
+  const plan = useQuery(undoPlanQuery(sessionId, operationId));
+  const rows = (plan.data ?? []).filter(({ state }) => state !== "settled");
+  const chosen = rows.filter((row) => row.state === "ready" && !left.has(row.operationId));
   async function rollBack() {
     setBusy(true);
     setError(null);
     try {
-      const only = operationId === undefined ? {} : { operationId };
-      setReport(await client.sessions.rollback({ id: sessionId, ...only }));
+      const only = rows.filter((row) => !left.has(row.operationId)).map((row) => row.operationId);
+      setReport(await client.sessions.rollback({ id: sessionId, only }));
     } catch (problem) {
       setError(problem);
     }
@@ -41,35 +41,44 @@ export function RollbackDialog({ sessionId, operations, operationId, onClose }: 
     setBusy(false);
   }
   if (report !== undefined) return <Report reports={[report]} onClose={onClose} />;
+  const toggle = (id: string) => {
+    const next = new Set(left);
+    if (!next.delete(id)) next.add(id);
+    setLeft(next);
+  };
   return (
-    <Dialog
-      title={operationId === undefined ? "Roll back the session" : "Undo one call"}
-      wide
-      onClose={onClose}
-    >
+    <Dialog title={operationId === undefined ? "Undo run" : "Undo one call"} wide onClose={onClose}>
       <p className="mb-2">
-        Newest first. Each undo is verified by reading back. A record that was changed since is left
-        alone.
+        This is what would change now, newest first. Each undo is verified by reading back. What
+        somebody else changed since is left alone. Unchecked calls stay as they are.
       </p>
-      <ul className="border-line divide-line divide-y rounded-md border empty:hidden">
-        {chosen.map((one) => (
-          <li key={one.id} className="px-2 py-1.5">
-            <Untrusted text={one.tool} mono inline className="font-semibold" />{" "}
-            {canUndo(one) ? (
-              <span>
-                <Untrusted text={one.undo?.description || `by ${one.undo?.tool}`} inline />
-              </span>
-            ) : (
-              <Badge tone="danger">cannot be undone, stays</Badge>
-            )}
+      <Problem error={plan.error} />
+      {plan.data === undefined && plan.error === null && <p className="text-muted">Loading…</p>}
+      <ul
+        aria-label="Plan"
+        className="border-line divide-line divide-y rounded-md border empty:hidden"
+      >
+        {rows.map((row) => (
+          <li key={row.operationId} className="flex gap-2 px-2 py-1.5">
+            <input
+              type="checkbox"
+              aria-label={`Undo ${row.title || row.tool}`}
+              className="mt-1 size-4 shrink-0"
+              disabled={row.state !== "ready"}
+              checked={row.state === "ready" && !left.has(row.operationId)}
+              onChange={() => toggle(row.operationId)}
+            />
+            <UndoChange step={row} />
           </li>
         ))}
       </ul>
-      {chosen.length === 0 && <p className="text-muted">There is nothing to undo.</p>}
+      {plan.data !== undefined && rows.length === 0 && (
+        <p className="text-muted">There is nothing to undo.</p>
+      )}
       <Problem error={error} />
       <DialogActions onCancel={onClose}>
         <Button tone="danger" disabled={busy || chosen.length === 0} onClick={rollBack}>
-          {busy ? "Undoing…" : `Undo ${plural(chosen.filter(canUndo).length, "call")}`}
+          {busy ? "Undoing…" : `Undo ${plural(chosen.length, "call")}`}
         </Button>
       </DialogActions>
     </Dialog>
@@ -81,7 +90,7 @@ const PARTS: readonly (readonly [keyof RollbackReport, Tone, string])[] = [
   ["conflicted", "danger", "changed since, not touched"],
   ["unfinished", "warn", "not finished"],
   ["pending", "warn", "waits for approval"],
-  ["irreversible", "danger", "cannot be undone"],
+  ["irreversible", "danger", "irreversible"],
   ["undone", "ok", "undone"],
   ["skipped", "plain", "nothing to do"],
 ];

@@ -11,6 +11,7 @@ import { Empty, Fact, Facts, Panel, Problem } from "../../ui/panel.tsx";
 import { Moment } from "../../ui/time.tsx";
 import { OlderMissing, Timeline } from "../../ui/timeline.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
+import { canUndo } from "../item/undo-dialog.tsx";
 import { RollbackDialog } from "./rollback-dialog.tsx";
 
 /** One session as a timeline, with undo. */
@@ -33,10 +34,10 @@ export function SessionPage() {
         <Button
           tone="danger"
           disabled={!mayUndo || operations.length === 0}
-          title={mayUndo ? "" : "Only operators can roll back"}
+          title={mayUndo ? "" : "Only operators can undo a run"}
           onClick={() => setBack({})}
         >
-          Roll back
+          Undo run
         </Button>
       </div>
       <Problem error={session.error ?? error} />
@@ -74,24 +75,9 @@ export function SessionPage() {
       </Panel>
       {since !== undefined && <SessionTimeline id={id} since={since} />}
       {back !== undefined && (
-        <RollbackDialog
-          sessionId={id}
-          operations={operations}
-          {...back}
-          onClose={() => setBack(undefined)}
-        />
+        <RollbackDialog sessionId={id} {...back} onClose={() => setBack(undefined)} />
       )}
     </div>
-  );
-}
-
-export function canUndo({ status, effect, undo, undoOf }: Operation): boolean {
-  return (
-    status === "success" &&
-    effect !== "read" &&
-    undo !== undefined &&
-    !undo.irreversible &&
-    undoOf === ""
   );
 }
 
@@ -112,7 +98,7 @@ function OperationRow({
         </span>
         <Untrusted text={tool} mono inline className="font-semibold" />
         <StateBadge state={status} />
-        {effect === "read" && <Badge>reads only</Badge>}
+        {effect === "read" && <Badge>Reads only</Badge>}
         {undoOf !== "" && <Badge tone="accent">undo call</Badge>}
         {decisionId !== "" && (
           <Link to="/decisions/$id" params={{ id: decisionId }} className="text-xs">

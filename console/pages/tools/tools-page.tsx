@@ -7,6 +7,7 @@ import { Badge, ClassBadge } from "../../ui/badge.tsx";
 import { JsonView } from "../../ui/json-view.tsx";
 import { Empty, Fact, Facts, PageTitle, Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
+import { StoppedTools } from "./stopped-tools.tsx";
 
 /** Every tool with its data sheet. */
 export function ToolsPage() {
@@ -28,6 +29,7 @@ export function ToolsPage() {
           className="border-strong bg-panel rounded-md border px-2 py-1"
         />
       </PageTitle>
+      <StoppedTools />
       <Problem error={error} />
       {tools !== undefined && shown.length === 0 && <Empty>No matching tool.</Empty>}
       <ul className="border-line bg-panel divide-line divide-y rounded-lg border empty:hidden">

@@ -110,7 +110,7 @@ export function gateClaude<const Tools extends readonly SdkTool[]>(
     };
     const chain = { agent: sub ?? agent, delegatedBy: [agent, ...delegatedBy], run: main.id };
     const run = isMain ? main : openRun(gate, { ...options, ...chain });
-    // Deferred a second time a call would be lost, so then the model is told that it waits.
+    // A call that is deferred a second time is lost, so the model gets the answer that it waits.
     const isKnown = (await run.session.resultOf(keyOf(main.id, call.id))) !== undefined;
     const pending = await run.waits(call);
     if (pending !== undefined && (await isOpen(gate, pending))) {

@@ -8,6 +8,7 @@ import type { JsonObject } from "../../util/json.ts";
 import {
   addPromises,
   type ForeignTool,
+  keyOf,
   openRun,
   type Promises,
   type RunOptions,
@@ -27,15 +28,27 @@ interface StructuredTool {
   invoke(input: never, config?: never): Promise<unknown>;
 }
 
+interface ToolCall {
+  readonly id?: string;
+  readonly name: string;
+  readonly args: unknown;
+}
+
+/** What a middleware and a tool get of the graph that runs them. */
+interface GraphRuntime {
+  readonly configurable?: { readonly thread_id?: string };
+  readonly signal?: AbortSignal;
+  readonly interrupt?: (value: never) => unknown;
+}
+
 /** A tool call as a middleware of LangChain gets it. */
 interface ToolCallRequest {
-  readonly toolCall: { readonly id?: string; readonly name: string; readonly args: unknown };
-  readonly runtime: {
-    readonly configurable?: { readonly thread_id?: string };
-    readonly signal?: AbortSignal;
-    readonly interrupt?: (value: never) => unknown;
-  };
+  readonly toolCall: ToolCall;
+  readonly runtime: GraphRuntime;
 }
+
+/** Without `run`: the run of a call is its thread. */
+export type ThreadOptions = Omit<RunOptions, "run">;
 
 /**
  * The parts of a middleware for the agents of LangChain; every tool call of the agent goes through the gate:
@@ -49,7 +62,7 @@ interface ToolCallRequest {
 export function gateMiddleware(
   gate: Gate,
   tools: readonly StructuredTool[],
-  options: Omit<RunOptions, "run">,
+  options: ThreadOptions,
 ) {
   registerTools(gate, tools.map(readTool), options.readOnly);
   return {
@@ -59,24 +72,77 @@ export function gateMiddleware(
       handler: (request: Request) => Message | Promise<Message>,
     ): Promise<Message> {
       const { toolCall, runtime } = request;
-      const { thread_id: thread } = runtime.configurable ?? {};
-      const { id } = toolCall;
-      if (thread === undefined || id === undefined || runtime.interrupt === undefined) {
-        const hint =
-          "A gated agent needs a checkpointer and a thread_id: its calls may wait for days.";
-        throw new SallyportError("invalid_input", { tool: toolCall.name, hint });
-      }
-      const { name: tool, args: input } = toolCall;
-      const call = { id, tool, input, signal: runtime.signal };
-      const run = openRun(gate, { ...options, run: thread });
-      for (;;) {
-        const answer = await run.answer(call);
-        if (answer.answer !== "pending") return handler({ ...request, tool: saying(tool, answer) });
-        const { text, decisionId, interactionId } = answer;
-        runtime.interrupt({ callId: id, tool, input, text, decisionId, interactionId } as never);
-      }
+      // Each call is a task of its own here, which stops alone.
+      const answer = await answerOrInterrupt(gate, options, toolCall, runtime, new Map());
+      return handler({ ...request, tool: saying(toolCall.name, answer) });
     },
   };
+}
+
+/**
+ * The same tools for a `ToolNode` of LangGraph, each of whose calls goes through the gate:
+ *
+ *     const tools = gateTools(gate, [lookupInvoice, refund], { agent: "billing", readOnly: ["lookupInvoice"] });
+ *     const graph = new StateGraph(MessagesAnnotation).addNode("tools", new ToolNode(tools)) …
+ *
+ * The rest is as with `gateMiddleware`: the run of a call is its thread, which a call interrupts while a person has to decide.
+ */
+export function gateTools<const Tools extends readonly StructuredTool[]>(
+  gate: Gate,
+  tools: Tools,
+  options: ThreadOptions,
+): Tools {
+  registerTools(gate, tools.map(readTool), options.readOnly);
+  const asked = new Map<string, Promise<CallAnswer>>();
+  const wrapped = tools.map((tool) => {
+    const invoke = async (call: ToolCall, runtime: GraphRuntime = {}) => {
+      const named = { id: call.id, name: tool.name, args: call.args } as ToolCall;
+      return resultOfAnswer(await answerOrInterrupt(gate, options, named, runtime, asked));
+    };
+    return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { invoke });
+  });
+  return wrapped as unknown as Tools;
+}
+
+/**
+ * What became of the call. While people have to decide about it, it interrupts the thread. The calls of one task stop together
+ * at one interrupt, so `asked` has those under way: the first to stop waits for the others and names all that stop.
+ */
+async function answerOrInterrupt(
+  gate: Gate,
+  options: ThreadOptions,
+  { id, name: tool, args: input }: ToolCall,
+  { configurable, signal, interrupt }: GraphRuntime,
+  asked: Map<string, Promise<CallAnswer>>,
+): Promise<CallAnswer> {
+  const thread = configurable?.thread_id;
+  if (thread === undefined || id === undefined || interrupt === undefined) {
+    const hint = "A gated agent needs a checkpointer and a thread_id: its calls may wait for days.";
+    throw new SallyportError("invalid_input", { tool, hint });
+  }
+  const run = openRun(gate, { ...options, run: thread });
+  const key = keyOf(thread, id);
+  for (;;) {
+    const asking = run.answer({ id, tool, input, signal });
+    asked.set(key, asking);
+    try {
+      const answer = await asking;
+      if (answer.answer !== "pending") return answer;
+      const together = [...asked].filter(([other]) => other.startsWith(keyOf(thread, "")));
+      const settled = await Promise.allSettled(together.map(([, other]) => other));
+      const callIds = together
+        .filter((_, index) => isPending(settled[index]))
+        .map(([other]) => other.slice(keyOf(thread, "").length));
+      const { text, decisionId, interactionId } = answer;
+      interrupt({ callIds, tool, input, text, decisionId, interactionId } as never);
+    } finally {
+      asked.delete(key);
+    }
+  }
+}
+
+function isPending(settled: PromiseSettledResult<CallAnswer> | undefined): boolean {
+  return settled?.status === "fulfilled" && settled.value.answer === "pending";
 }
 
 /** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
@@ -108,7 +174,7 @@ export function resume<
   runs: Iterable<Run> | AsyncIterable<Run>,
   proceed: (run: Run & { readonly resume: Record<string, string> }) => Promise<void>,
 ): Promise<readonly string[]> {
-  const callsOf = ({ interrupts }: Run) => interrupts.map(callIdOf);
+  const callsOf = ({ interrupts }: Run) => interrupts.flatMap(callIdsOf);
   return resumeAll(gate, runs, callsOf, (paused) => {
     // The words decide nothing: the middleware asks the gate again.
     const resume = Object.fromEntries(paused.interrupts.map(({ id = "" }) => [id, "go on"]));
@@ -116,10 +182,10 @@ export function resume<
   });
 }
 
-/** Empty for an interrupt of somebody else: no call has that id, so the thread stays as it is. */
-function callIdOf({ value }: Interrupt): string {
-  const isOurs = typeof value === "object" && value !== null && "callId" in value;
-  return isOurs ? String(value.callId) : "";
+/** An id that no call has for an interrupt of another origin: its thread stays as it is. */
+function callIdsOf({ value }: Interrupt): readonly string[] {
+  const isOurs = typeof value === "object" && value !== null && "callIds" in value;
+  return isOurs ? (value.callIds as readonly string[]) : [""];
 }
 
 /** Stands in for the tool, which the gate has executed: the framework makes its message from what this one returns. */

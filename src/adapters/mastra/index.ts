@@ -30,6 +30,7 @@ interface MastraTool {
 interface ToolContext {
   readonly runId?: string;
   readonly abortSignal?: AbortSignal;
+  readonly requestContext?: { get(name: string): unknown };
   readonly agent?: {
     readonly toolCallId: string;
     readonly suspend: (payload: unknown) => Promise<unknown>;
@@ -66,24 +67,59 @@ export function gated<Foreign extends MastraTool, Input = JsonObject, Output = u
   return addPromises(tool, promises);
 }
 
+/** The entry of a request context that names the run of the parent. */
+const RUN = "sallyport.run";
+
+/** What a delegation to a sub-agent shows, as far as it is used here. */
+interface DelegationStart {
+  readonly runId: string;
+  readonly requestContext: {
+    has(name: string): boolean;
+    set(name: string, value: unknown): unknown;
+  };
+}
+
+/**
+ * For the options of `stream`, `generate` and `resumeStream` of an agent with sub-agents: their calls belong to the run of the
+ * agent, so one rollback reaches them. Left out: each delegation is a run of its own.
+ *
+ *     await agent.stream("Refund invoice 2041", { runId: "chat-20", delegation: inSameRun });
+ */
+export const inSameRun = {
+  onDelegationStart({ runId, requestContext }: DelegationStart): void {
+    if (!requestContext.has(RUN)) requestContext.set(RUN, runId);
+  },
+};
+
 /** An agent, as far as it is used here: it finds its suspended runs in the storage. */
 interface SuspendingAgent {
   listSuspendedRuns(): Promise<{
     readonly runs: readonly {
       readonly runId: string;
-      readonly toolCalls: readonly { readonly toolCallId?: string }[];
+      readonly toolCalls: readonly {
+        readonly toolCallId?: string;
+        readonly suspendPayload?: unknown;
+      }[];
     }[];
   }>;
 }
 
+/** What a gated tool suspends with. A sub-agent's call suspends its parent with it too, so both know where the answer is. */
+interface Suspension {
+  readonly run: string;
+  readonly callId: string;
+}
+
 /**
  * Continues every suspended run of the agent whose answers are in, each once, however many processes do so, and returns their
- * ids. `proceed` is called for each suspended call of a run, one after the other; after the last one the run goes on:
+ * ids. `proceed` is called for each suspended call of a run, one after the other; after the last one the run continues:
  *
  *     await resume(gate, agent, async (call) => {
  *       const stream = await agent.resumeStream({}, call);
  *       await stream.consumeStream();
  *     });
+ *
+ * An agent's runs include the calls of its sub-agents, so only the agent at the top is resumed.
  */
 export async function resume(
   gate: Gate,
@@ -91,19 +127,29 @@ export async function resume(
   proceed: (call: { readonly runId: string; readonly toolCallId: string }) => Promise<void>,
 ): Promise<readonly string[]> {
   const { runs } = await agent.listSuspendedRuns();
-  const paused = runs.map(({ runId, toolCalls }) => ({
-    run: runId,
-    // A suspended call without an id is none of the gate's: no call has that id, so the run stays as it is.
-    calls: toolCalls.map(({ toolCallId = "" }) => toolCallId),
-  }));
+  const paused = runs.flatMap(({ runId, toolCalls }) => {
+    const calls = toolCalls.map(({ toolCallId = "", suspendPayload }) => ({
+      runId,
+      toolCallId,
+      ...suspensionOf(suspendPayload, runId),
+    }));
+    const byRun = Map.groupBy(calls, ({ run }) => run);
+    return [...byRun].map(([run, ofRun]) => ({ run, calls: ofRun }));
+  });
   return resumeAll(
     gate,
     paused,
-    ({ calls }) => calls,
-    async ({ run, calls }) => {
-      for (const toolCallId of calls) await proceed({ runId: run, toolCallId });
+    ({ calls }) => calls.map(({ callId }) => callId),
+    async ({ calls }) => {
+      for (const { runId, toolCallId } of calls) await proceed({ runId, toolCallId });
     },
   );
+}
+
+/** Without a call id where a call is suspended for another reason: the gate knows no such call, so its run stays as it is. */
+function suspensionOf(payload: unknown, runId: string): Suspension {
+  const { run = runId, callId = "" } = (payload ?? {}) as Partial<Suspension>;
+  return { run: String(run), callId: String(callId) };
 }
 
 function readTool([name, tool]: readonly [string, MastraTool]): ForeignTool {
@@ -133,16 +179,18 @@ function readTool([name, tool]: readonly [string, MastraTool]): ForeignTool {
 }
 
 function throughGate(gate: Gate, tool: string, options: Omit<RunOptions, "run">) {
-  return async (input: unknown, { runId: run, agent, abortSignal: signal }: ToolContext) => {
-    if (run === undefined || agent === undefined) {
+  return async (input: unknown, context: ToolContext) => {
+    const { runId, agent, abortSignal: signal, requestContext } = context;
+    if (runId === undefined || agent === undefined) {
       const hint = "A gated tool is called by an agent: only there can a call wait for days.";
       throw new SallyportError("invalid_input", { tool, hint });
     }
     const id = agent.toolCallId;
+    const run = String(requestContext?.get(RUN) ?? runId);
     const answer = await openRun(gate, { ...options, run }).answer({ id, tool, input, signal });
     if (answer.answer === "pending") {
       const { text, decisionId, interactionId } = answer;
-      return agent.suspend({ text, decisionId, interactionId });
+      return agent.suspend({ text, decisionId, interactionId, run, callId: id });
     }
     if (answer.answer !== "done") throw new Error(answer.text);
     return resultOfAnswer(answer);

@@ -1,6 +1,7 @@
 import { createReadStream, readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { fileAnchorSink } from "../../audit/anchor.ts";
+import { checkProof, type InclusionProof, proveEntry } from "../../audit/proof.ts";
 import { readExport } from "../../audit/trail.ts";
 import { type VerifyReport, verifyStore, verifyTrail } from "../../audit/verify.ts";
 import { compareRecords } from "../../crashkit/compare-records.ts";
@@ -8,7 +9,7 @@ import { collectEvidence } from "../../crashkit/evidence.ts";
 import { checkInvariants, OF_THE_STORE } from "../../crashkit/invariants/table.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
-import { isSallyportError } from "../../model/errors.ts";
+import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import type { Store } from "../../store/store.ts";
 import { systemClock } from "../../util/clock.ts";
 import { definedFields } from "../../util/defined-fields.ts";
@@ -47,6 +48,18 @@ export function auditCommand(program: Command): void {
       for await (const piece of body ?? []) process.stdout.write(piece);
     });
   audit
+    .command("proof")
+    .argument("[number]", "of the entry")
+    .description(
+      "Print a proof that one entry is part of the trail, or check one. Neither shows other entries; checking needs no store.",
+    )
+    .option("--tenant <name>", "whose trail, when the store has several")
+    .option("--check <file>", "check this proof instead")
+    .option("--key <pem...>", "files with the public keys of the anchors")
+    .option(...OPTION.database)
+    .option(...OPTION.state)
+    .action(withFlags<ProofFlags>(proof));
+  audit
     .command("verify")
     .description(
       "Verify the trail against its hash chain, the anchors, the epoch file and the records. Needs no server, only the store or an export.",
@@ -69,6 +82,44 @@ export function auditCommand(program: Command): void {
         process.exitCode = exitOf(verified);
       }),
     );
+}
+
+interface ProofFlags extends StoreFlags {
+  readonly check?: string;
+  readonly tenant?: string;
+  readonly key?: readonly string[];
+}
+
+/** Makes a proof for one entry, or checks one that somebody else made. */
+async function proof(flags: ProofFlags, seq: string | undefined): Promise<void> {
+  if (flags.check !== undefined) {
+    const given = JSON.parse(readFileSync(flags.check, "utf8")) as InclusionProof;
+    const checked = checkProof(
+      given,
+      flags.key?.map((one) => readFileSync(one, "utf8")),
+    );
+    print(checked, flags, [checked.message]);
+    process.exitCode = !checked.ok
+      ? EXIT.tampered
+      : checked.isAnchored
+        ? EXIT.done
+        : EXIT.unanchored;
+    return;
+  }
+  const place = storePlaceOf(flags);
+  const made = await inStore(place, async (store) => {
+    const tenants = (await store.heads()).map(({ tenant }) => tenant);
+    const [only] = flags.tenant === undefined && tenants.length === 1 ? tenants : [flags.tenant];
+    if (only === undefined || !/^[1-9]\d*$/.test(seq ?? "")) {
+      const hint =
+        "Give the number of an entry, and with --tenant whose it is when the store has several.";
+      throw new SallyportError("invalid_input", { what: "proof", hint });
+    }
+    const anchors = [];
+    for await (const anchor of anchorsIn(stateOf(place))?.anchors ?? []) anchors.push(anchor);
+    return proveEntry(store.tenant(only).audit, Number(seq), anchors);
+  });
+  process.stdout.write(`${JSON.stringify(made)}\n`);
 }
 
 async function verify(flags: Flags): Promise<Verified> {

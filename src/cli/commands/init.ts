@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { Command } from "commander";
 import { SallyportError } from "../../model/errors.ts";
+import { CONFIG_NAMES } from "../config-file.ts";
 import { withFlags } from "../open-store.ts";
 import { print } from "../render.ts";
 
@@ -27,6 +28,13 @@ const FRAMEWORKS: readonly Framework[] = [
     page: "langchain.md",
     entry: "sallyport/langchain",
     use: 'gateMiddleware(gate, yourTools, { agent: "my-agent", readOnly: [] })',
+  },
+  {
+    package: "@langchain/langgraph",
+    name: "LangGraph",
+    page: "langchain.md",
+    entry: "sallyport/langchain",
+    use: 'gateTools(gate, yourTools, { agent: "my-agent", readOnly: [] })',
   },
   {
     package: "@mastra/core",
@@ -67,6 +75,8 @@ interface Manifest {
 }
 
 const SCRIPT = "gate";
+/** The package, and the driver of its default store. */
+const NEEDED = ["sallyport", "better-sqlite3"];
 /** Where the guide is once the package is installed. */
 const GUIDE = "node_modules/sallyport/docs/guide";
 
@@ -78,9 +88,7 @@ function init(folder: string, flags: { readonly json?: boolean }): void {
   const config = configName(folder, manifest, text === undefined);
   const done: string[] = [];
 
-  const existing = ["ts", "mts", "js", "mjs"]
-    .map((end) => `sallyport.config.${end}`)
-    .find((name) => existsSync(path.join(folder, name)));
+  const existing = CONFIG_NAMES.find((name) => existsSync(path.join(folder, name)));
   if (existing === undefined) {
     // `wx`: never over a file, also not over one that appeared meanwhile.
     writeFileSync(path.join(folder, config), configText(config, framework), { flag: "wx" });
@@ -95,10 +103,10 @@ function init(folder: string, flags: { readonly json?: boolean }): void {
     framework === undefined
       ? "No agent framework was found in package.json; the guide shows how to gate one."
       : `Found the ${framework.name}: gate its tools with ${framework.entry}.`;
-  const next = [
-    found,
-    `Next: npm install sallyport better-sqlite3, then npm run ${SCRIPT}. Guide: ${GUIDE}/${framework?.page ?? "gate-your-agent.md"}`,
-  ];
+  const missing = NEEDED.filter((name) => !(name in dependenciesOf(manifest)));
+  const install = missing.length === 0 ? "" : `npm install ${missing.join(" ")}, then `;
+  const page = `${GUIDE}/${framework?.page ?? "gate-your-agent.md"}`;
+  const next = [found, `Next: ${install}npm run ${SCRIPT}. Guide: ${page}`];
   print({ done, next }, flags, [...done, ...next]);
 }
 
@@ -157,7 +165,7 @@ function configText(name: string, framework: Framework | undefined): string {
   const policy = isTyped
     ? "export const policy: Policy = {"
     : "/** @type {import('sallyport').Policy} */\nexport const policy = {";
-  return `${checked}// What "sallyport serve" and "sallyport worker" use. Every field is optional except tools; a wrong one is
+  return `${checked}// What "sallyport serve", "worker" and "review" find here, and "sallyport mcp" with --config. Every field is optional except tools; a wrong one is
 // refused with its name. All fields: the type SallyportConfig.
 ${typed}import { defineConfig } from "sallyport/config";
 

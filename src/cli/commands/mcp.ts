@@ -1,43 +1,48 @@
-import { existsSync, readFileSync } from "node:fs";
-import path from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { startUpkeep } from "../../gate/upkeep.ts";
 import { nameFor, splitCommand } from "../../mcp/config.ts";
 import {
   createGateway,
   type McpConfig,
-  openPins,
   readMcpConfig,
+  serveInbox,
   serveStdio,
 } from "../../mcp/index.ts";
 import { SallyportError } from "../../model/errors.ts";
-import { parseJson } from "../../model/names.ts";
 import { errorText } from "../../util/error-text.ts";
-import { checkedConfig, type SallyportConfig } from "../config.ts";
+import type { SallyportConfig } from "../config.ts";
+import { readConfigured } from "../config-file.ts";
+import { connect } from "../connect.ts";
 import { OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
 import { print, visible } from "../render.ts";
-import { openGate, readModule, type ServedParts } from "../serve.ts";
+import { mcpPins, openGate, type ServedParts } from "../serve.ts";
+import type { StorePlace } from "../state-folder.ts";
 
 interface McpFlags extends StoreFlags {
   readonly upstream?: readonly string[];
   readonly readOnly?: readonly string[];
   readonly config?: string;
-  readonly tenant: string;
+  readonly tenant?: string;
   readonly session?: string;
   readonly agent?: string;
   readonly hold?: number;
   readonly allowRoots?: boolean;
   readonly accept?: string;
+  readonly serveInbox?: boolean;
 }
 
 /** The gateway for an MCP host that starts it as a program. */
 export function mcpCommand(): Command {
   return new Command("mcp")
     .description("Put MCP servers behind the gate; an MCP host starts this as its server.")
-    .option("--upstream <command>", "a server, as [name=]command with arguments; repeatable", many)
+    .option(
+      "--upstream <command>",
+      "a server, as [name=]command with arguments or [name=]url; repeatable",
+      many,
+    )
     .option("--read-only <tools>", "tools that only read, as name or upstream.name", listed)
     .option("--config <file>", "a module or JSON file with an mcp part (docs/guide/mcp.md)")
-    .option("--tenant <name>", "the tenant", "default")
+    .option("--tenant <name>", "the tenant; `default` when nothing is said")
     .option("--session <id>", "continue this session; by default a new one")
     .option("--agent <name>", "who the calls are recorded for")
     .option(
@@ -47,6 +52,10 @@ export function mcpCommand(): Command {
     )
     .option("--allow-roots", "let the servers learn and follow the client's folders")
     .option(
+      "--serve-inbox",
+      "be an MCP server for the inbox and the task list of a running server, instead of a gateway",
+    )
+    .option(
       "--accept <tool>",
       "accept the changed definition of upstream.tool, or of all tools of an upstream, and exit",
     )
@@ -54,16 +63,16 @@ export function mcpCommand(): Command {
     .option(...OPTION.state)
     .option(...OPTION.epochFile)
     .action(
-      withFlags<McpFlags>((flags) =>
-        flags.accept === undefined ? run(flags) : accept(flags, flags.accept),
-      ),
+      withFlags<McpFlags>((flags) => {
+        if (flags.serveInbox === true) return inbox(flags);
+        return flags.accept === undefined ? run(flags) : accept(flags, flags.accept);
+      }),
     );
 }
 
 async function run(flags: McpFlags): Promise<void> {
-  const { parts, config } = await readMcp(flags);
-  const place = storePlaceOf(flags);
-  const { store, gate } = await openGate(place, flags.tenant, { checkpoint: "inbox", ...parts });
+  const { parts, config, place, tenant } = await readMcp(flags);
+  const { store, gate } = await openGate(place, tenant, { checkpoint: "inbox", ...parts });
   const onProblem = (text: string) =>
     void process.stderr.write(`sallyport mcp: ${visible(text)}\n`);
   const upkeep = startUpkeep({
@@ -71,8 +80,7 @@ async function run(flags: McpFlags): Promise<void> {
     everyMs: 1_000,
     onError: (error) => onProblem(errorText(error)),
   });
-  const pins = openPins(pinsFile(place.data));
-  const gateway = createGateway({ gate, config, pins, onProblem });
+  const gateway = createGateway({ gate, config, pins: mcpPins(place.data), onProblem });
   const { stdin: input, stdout: output } = process;
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => input.destroy());
   const { session } = flags;
@@ -85,9 +93,26 @@ async function run(flags: McpFlags): Promise<void> {
   }
 }
 
+/** With the token of this machine or the one that was named: the server says what it may. */
+async function inbox(flags: McpFlags): Promise<void> {
+  const client = connect(flags) as unknown as Readonly<
+    Record<string, Readonly<Record<string, (input: object) => Promise<unknown>>>>
+  >;
+  const { stdin: input, stdout: output } = process;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => input.destroy());
+  await serveInbox({
+    input,
+    output,
+    async call(route, given) {
+      const [noun = "", verb = ""] = route.split(".");
+      return client[noun]?.[verb]?.(given);
+    },
+  });
+}
+
 function accept(flags: McpFlags, what: string): void {
   const [, upstream = what, tool] = /^([^.]+)\.(.+)$/s.exec(what) ?? [];
-  const gone = openPins(pinsFile(storePlaceOf(flags).data)).forget(upstream, tool);
+  const gone = mcpPins(storePlaceOf(flags).data).forget(upstream, tool);
   if (gone.length === 0) {
     const hint = "Nothing was accepted for it before, so there is nothing to accept anew.";
     throw new SallyportError("not_found", { id: what, hint });
@@ -100,14 +125,12 @@ function accept(flags: McpFlags, what: string): void {
   );
 }
 
-function pinsFile(data: string): string {
-  return path.join(data, "mcp-pins.json");
-}
-
 /** The gateway's part of the configuration, and what the gate itself gets: rules, reviews, tools. */
-async function readMcp(flags: McpFlags): Promise<{ parts: ServedParts; config: McpConfig }> {
-  const { upstream = [], readOnly = [], config, agent, hold, allowRoots } = flags;
-  const { mcp, ...parts } = config === undefined ? NOTHING : await configIn(config);
+async function readMcp(flags: McpFlags): Promise<GatewayConfig> {
+  const { upstream = [], readOnly = [], agent, hold, allowRoots } = flags;
+  const terms = { source: "named", otherwise: NOTHING } as const;
+  const { config, place, tenant } = await readConfigured(flags, terms);
+  const { mcp, ...parts } = config;
   const given = typeof mcp === "object" && mcp !== null ? mcp : {};
   const listed = "upstreams" in given && Array.isArray(given.upstreams) ? given.upstreams : [];
   const read = readMcpConfig({
@@ -117,22 +140,25 @@ async function readMcp(flags: McpFlags): Promise<{ parts: ServedParts; config: M
     ...(hold === undefined ? {} : { holdMs: hold }),
     ...(allowRoots === true ? { roots: "allow" } : {}),
   });
-  return { parts, config: withReadOnly(read, readOnly) };
+  return { parts, place, tenant, config: withReadOnly(read, readOnly) };
 }
 
 const NOTHING: SallyportConfig = { tools: [] };
 
-/** A configuration for the gateway alone needs no tools of its own. */
-async function configIn(file: string): Promise<SallyportConfig> {
-  if (!existsSync(file)) throw new SallyportError("not_found", { id: file });
-  const given = file.endsWith(".json") ? parseJson(readFileSync(file)) : await readModule(file);
-  const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
-  return checkedConfig(isObject ? { ...NOTHING, ...given } : given, file);
+interface GatewayConfig {
+  readonly parts: ServedParts;
+  readonly config: McpConfig;
+  readonly place: StorePlace;
+  readonly tenant: string;
 }
 
-/** `files=npx -y server ./docs`, or without a name. */
+/** `files=npx -y server ./docs` or `files=https://host/mcp`, or either without a name. */
 function upstreamIn(line: string) {
   const [, given, rest = line] = /^([A-Za-z0-9][A-Za-z0-9_-]*)=(.*)$/s.exec(line) ?? [];
+  if (/^https?:\/\//.test(rest)) {
+    const name = given ?? nameFor([(URL.parse(rest)?.hostname ?? "upstream").replaceAll(".", "-")]);
+    return { name, url: rest };
+  }
   const [command = "", ...args] = splitCommand(rest);
   return { name: given ?? nameFor([command, ...args]), command, args };
 }

@@ -1,15 +1,26 @@
 import { Argument, Command } from "commander";
 import { z } from "zod";
-import type { Client } from "../../client/index.ts";
+import type { CallProgress, Client, InputOf } from "../../client/index.ts";
+import { createGate } from "../../gate/create-gate.ts";
 import { type Path, pathOf, type RouteName } from "../../http/paths.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { SallyportError } from "../../model/errors.ts";
-import { asPerson, connect, type Shared } from "../connect.ts";
+import { asPerson, connect, isServerNamed } from "../connect.ts";
+import { hasStore, inStore, type StoreFlags, storePlaceOf } from "../open-store.ts";
 import { inboxTable, print } from "../render.ts";
+import { isServed } from "../serve.ts";
 
 /** Route groups with hand-written commands. */
-const ELSEWHERE: readonly string[] = ["switch", "audit", "signIn", "service", "events"];
+const ELSEWHERE: readonly string[] = [
+  "switch",
+  "pauses",
+  "audit",
+  "signIn",
+  "service",
+  "events",
+  "notify",
+];
 
 /** `sallyport NOUN VERB`, generated from the routes. */
 export function addNouns(program: Command): void {
@@ -33,18 +44,47 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     else command.option(flag, field.about);
   }
   if (name === "interactions.list") command.option("--wide", "all columns, however wide");
+  if (name === "sessions.call")
+    command.option("--progress", "show what the tool reports meanwhile");
   command.action(async (...given: unknown[]) => {
-    const shared = noun.parent?.opts<Shared>() ?? { data: ".sallyport" };
+    const shared = noun.parent?.opts<StoreFlags>() ?? { data: ".sallyport" };
     const input = inputOf(given, command.opts(), { params, fields });
     const [nounName = "", verbName = ""] = name.split(".");
-    const send = async (client: Client) =>
-      routesOf(client)[nounName]?.[verbName]?.(await withFullIds(client, nounName, input));
+    const send = async (client: Client) => {
+      const full = await withFullIds(client, nounName, input);
+      if (command.opts()["progress"] !== true)
+        return routesOf(client)[nounName]?.[verbName]?.(full);
+      const onProgress = ({ message, done }: CallProgress) => {
+        const part = done === undefined ? "" : ` (${Math.round(done * 100)} %)`;
+        process.stderr.write(`${message}${part}\n`);
+      };
+      return client.callTool(full as unknown as InputOf<"sessions.stream">, { onProgress });
+    };
     const isOfPeople = "roles" in route.rule && route.rule.person === true;
     const isPerson = isOfPeople || shared.link !== undefined;
-    const answer = isPerson ? await asPerson(shared, send) : await send(connect(shared));
+    // Without a server the list has no pages, so a cursor is for the server that gave it.
+    const isWhole = name === "interactions.list" && !("cursor" in input);
+    const isLocal = isWhole && !isPerson && isOnlyStored(shared);
+    const answer = isLocal
+      ? await inboxOfStore(shared, input)
+      : await (isPerson ? asPerson(shared, send) : send(connect(shared)));
     const isTable = name === "interactions.list" && command.opts()["wide"] !== true;
     if (isTable && shared.json !== true) process.stdout.write(`${inboxTable(answer)}\n`);
     else print(answer, shared);
+  });
+}
+
+/** There is a store, no server runs over it, and none is named. */
+function isOnlyStored(flags: StoreFlags): boolean {
+  const place = storePlaceOf(flags);
+  return !isServerNamed(flags) && !isServed(place.data) && hasStore(place);
+}
+
+/** The inbox as its store has it: looking at it needs no server. */
+function inboxOfStore(flags: StoreFlags, query: Readonly<Record<string, unknown>>) {
+  return inStore(storePlaceOf(flags), async (store) => {
+    const open = await createGate({ store }).interactions.list({ status: "open", ...query });
+    return { items: open, next: null };
   });
 }
 

@@ -3,17 +3,18 @@ import { Command } from "commander";
 import type { Client } from "../../client/index.ts";
 import { forPeople, SallyportError } from "../../model/errors.ts";
 import { errorText } from "../../util/error-text.ts";
+import { NOTHING_CONFIGURED, readConfigured } from "../config-file.ts";
 import { asPerson, isServerNamed } from "../connect.ts";
 import { hasStore, OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
 import { describeItem, type Item, printable, readInbox, readItem } from "../render.ts";
-import { isServed, readConfig, serve } from "../serve.ts";
+import { isServed, serve } from "../serve.ts";
 
 /** The inbox in the terminal: one question at a time, facts first. Enter alone leaves it for later. */
 export function reviewCommand(): Command {
   return new Command("review")
     .description("Go through the inbox, one question at a time. Also works without a server.")
     .option("--config <module>", "without a server: tools, reviews and rules, as for serve")
-    .option("--tenant <name>", "without a server: the tenant", "default")
+    .option("--tenant <name>", "without a server: the tenant; `default` when nothing is said")
     .option("--as <person>", "without a server: who decides", "person:you")
     .option(...OPTION.state)
     .option(...OPTION.epochFile)
@@ -22,30 +23,31 @@ export function reviewCommand(): Command {
 
 interface Reviewing extends StoreFlags {
   readonly config?: string;
-  readonly tenant: string;
+  readonly tenant?: string;
   readonly as: string;
 }
 
 /** On the server that is named or runs over the data folder; otherwise over the store itself. */
 async function reviewAnywhere(flags: Reviewing): Promise<void> {
-  const place = storePlaceOf(flags);
-  const isElsewhere = flags.link !== undefined || isServerNamed(flags) || isServed(place.data);
-  if (isElsewhere || !hasStore(place)) return asPerson(flags, review);
+  const near = storePlaceOf(flags);
+  const isElsewhere = flags.link !== undefined || isServerNamed(flags) || isServed(near.data);
+  if (isElsewhere || !hasStore(near)) return asPerson(flags, review);
   // An agent can start commands too, but seldom has a terminal. Where a server runs, the sign-in link tells people apart.
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     const hint =
       'Without a server, "sallyport review" needs a terminal. Start "sallyport serve" and pass its sign-in link with --link.';
     throw new SallyportError("not_allowed", { what: "review", hint });
   }
-  const parts = await readConfig(flags.config);
+  const terms = { source: "folder", otherwise: NOTHING_CONFIGURED } as const;
+  const { config, place, tenant } = await readConfigured(flags, terms);
   const served = await serve({
     ...place,
-    tenant: flags.tenant,
-    listenPort: 0,
+    tenant,
+    listen: { port: 0, host: "127.0.0.1" },
     person: flags.as,
     upkeepMs: 5_000,
     onProblem: (error) => process.stderr.write(`${printable(errorText(error))}\n`),
-    parts: () => parts,
+    parts: () => config,
     anchors: "on",
   });
   try {

@@ -2,21 +2,26 @@ import { createInterface } from "node:readline";
 import { Command, InvalidArgumentError } from "commander";
 import { describeReport, runCrashKit } from "../../crashkit/index.ts";
 import { startUpkeep } from "../../gate/upkeep.ts";
+import { startNotifier } from "../../notify/index.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { errorText } from "../../util/error-text.ts";
 import { systemRandom } from "../../util/random.ts";
+import {
+  type ConfigFlags,
+  type Configured,
+  NOTHING_CONFIGURED,
+  readConfigured,
+} from "../config-file.ts";
 import type { Shared } from "../connect.ts";
 import { loadModel, modelled, SCRIPTED } from "../demo/agents.ts";
 import { demoParts } from "../demo/warehouse.ts";
-import { OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
+import type { ListenFlags } from "../listen.ts";
+import { OPTION, storePlaceOf, withFlags } from "../open-store.ts";
 import { EXIT, print, printable, progress, progressEnd } from "../render.ts";
-import { openGate, readConfig, type ServeOptions, serve, untilStopped } from "../serve.ts";
+import { openGate, type ServeOptions, serve, untilStopped } from "../serve.ts";
 
-interface Serving extends StoreFlags {
-  readonly port: number;
-  readonly tenant: string;
+interface Serving extends ConfigFlags, ListenFlags {
   readonly as: string;
-  readonly config?: string;
   readonly empty?: boolean;
   readonly every: number;
   readonly model?: string;
@@ -27,10 +32,15 @@ interface Serving extends StoreFlags {
 export function serveCommand(): Command {
   return listening(new Command("serve"))
     .description("Serve the API, the event feed and the web console.")
+    .option("--host <address>", "where to listen; 127.0.0.1 when nothing is said")
+    .option("--public-url <url>", "the address under which other machines reach it, with https")
     .option(
-      "--config <module>",
-      "a module whose default export has tools, reviews and rules, and how people sign in",
+      "--trusted-proxies <list>",
+      "addresses or networks of the proxies in front, whose X-Forwarded-For is believed",
     )
+    .option("--tls-cert <file>", "certificate chain in PEM; without it TLS is up to a proxy")
+    .option("--tls-key <file>", "its private key in PEM")
+    .option("--config <module>", CONFIG)
     .action(withFlags<Serving>((flags) => run(flags, "parts")));
 }
 
@@ -43,13 +53,17 @@ export function demoCommand(): Command {
     .action(withFlags<Serving>((flags) => run(flags, "demo")));
 }
 
+const TENANT = ["--tenant <name>", "the tenant; `default` when nothing is said"] as const;
+const CONFIG =
+  "a module whose default export has tools, reviews and rules, and how people sign in (or SALLYPORT_CONFIG); by default sallyport.config.ts, .mts, .js or .mjs here";
+
 const MODEL =
   "agents that think with a model of the AI SDK instead of following a script: its provider package, which you have installed together with `ai`, and the model's id (or SALLYPORT_MODEL); the provider reads its own key variable";
 
 function listening(command: Command): Command {
   return command
-    .option("--port <number>", "port on loopback; 0 picks a free one", whole, 0)
-    .option("--tenant <name>", "the tenant", "default")
+    .option("--port <number>", "port; 0, or nothing, picks a free one", whole)
+    .option(...TENANT)
     .option("--as <person>", "who signs in with the printed link", "person:you")
     .option(...OPTION.databaseToServe)
     .option(...OPTION.state)
@@ -67,21 +81,21 @@ const NO_ANCHORS =
 async function run(flags: Serving, kind: "parts" | "demo"): Promise<void> {
   // Before the store: with an unusable module, nothing is created.
   const isDemo = kind === "demo" && flags.empty !== true;
-  const own = isDemo ? undefined : await readConfig(flags.config);
+  const { config, place, tenant } = kind === "demo" ? demoConfigured(flags) : await read(flags);
   const { every: everyMs, model = process.env["SALLYPORT_MODEL"] ?? "" } = flags;
   const agents =
     isDemo && model !== "" ? modelled(await loadModel(model, process.cwd())) : SCRIPTED;
-  const parts: ServeOptions["parts"] = (place) =>
-    own ?? demoParts(place, { onProblem, everyMs, agents });
+  const parts: ServeOptions["parts"] = (data) =>
+    isDemo ? demoParts(data, { onProblem, everyMs, agents }) : config;
   const served = await serve({
-    tenant: flags.tenant,
-    listenPort: flags.port,
+    tenant,
+    listen: flags,
     person: flags.as,
     upkeepMs: 5_000,
     onProblem,
     parts,
     anchors: flags.anchors ? "on" : "off",
-    ...storePlaceOf(flags),
+    ...place,
   });
   if (!flags.anchors) process.stderr.write(NO_ANCHORS);
   const { url } = served.server;
@@ -96,6 +110,16 @@ async function run(flags: Serving, kind: "parts" | "demo"): Promise<void> {
   await stopped;
   quiet();
   await served.close();
+}
+
+function read(flags: Serving): Promise<Configured> {
+  return readConfigured(flags, { source: "folder", otherwise: NOTHING_CONFIGURED });
+}
+
+/** The demo never uses a configuration that happens to be in the working directory. */
+function demoConfigured(flags: Serving): Configured {
+  const { tenant = "default" } = flags;
+  return { config: NOTHING_CONFIGURED, tenant, place: storePlaceOf(flags) };
 }
 
 /** Links work once and expire soon; Enter prints another one. Returns a function that stops listening. */
@@ -118,8 +142,8 @@ function whole(text: string): number {
 export function workerCommand(): Command {
   return new Command("worker")
     .description("Resume interrupted work, and close questions past their deadline.")
-    .option("--config <module>", "tools, reviews and rules, as for serve")
-    .option("--tenant <name>", "the tenant", "default")
+    .option("--config <module>", CONFIG)
+    .option(...TENANT)
     .option(...OPTION.databaseToServe)
     .option(...OPTION.state)
     .option(...OPTION.epochFile)
@@ -128,9 +152,12 @@ export function workerCommand(): Command {
 }
 
 async function work(flags: Serving): Promise<void> {
-  const parts = await readConfig(flags.config);
-  const { resume } = parts;
-  const { store, gate } = await openGate(storePlaceOf(flags), flags.tenant, parts);
+  const { config, place, tenant } = await read(flags);
+  const { resume, notify, http } = config;
+  const { store, gate } = await openGate(place, tenant, config);
+  const baseUrl = http?.publicUrl ?? "";
+  const notifier =
+    notify && startNotifier({ gate, store, tenant, config: notify, baseUrl, onError: onProblem });
   const upkeep = startUpkeep({
     gate,
     everyMs: flags.every,
@@ -142,6 +169,7 @@ async function work(flags: Serving): Promise<void> {
   const stopped = untilStopped();
   process.stderr.write("working; stop it with Ctrl+C\n");
   await stopped;
+  await notifier?.stop();
   await upkeep.stop();
   await store.close();
 }

@@ -35,6 +35,7 @@ import {
   stateOf,
 } from "../state-folder.ts";
 import { ago, verifiedInWords, verifyPlace } from "./audit.ts";
+import { hostFindings } from "./coding.ts";
 
 interface Checking extends StoreFlags {
   readonly records?: boolean;
@@ -235,6 +236,7 @@ async function doctor(flags: StoreFlags): Promise<void> {
       if (builtConsoleFolder() === undefined) throw new Error("not built; run npm run build");
       return "built";
     }),
+    ...(await hostFindings(place.data)),
     await found("server", async () => {
       const { subject, tenant } = await connect(flags).me.get();
       return `answers; you are ${subject} of ${tenant}`;

@@ -1,6 +1,7 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { SallyportError } from "../../model/errors.ts";
+import type { PauseScope } from "../../model/pause.ts";
 import type { Store } from "../../store/store.ts";
 import { errorText } from "../../util/error-text.ts";
 import { systemTimers, withDeadline } from "../../util/timers.ts";
@@ -11,11 +12,14 @@ import { print, progress } from "../render.ts";
 interface Flags extends StoreFlags {
   readonly tenant?: string;
   readonly direct?: boolean;
+  readonly agent?: string;
+  readonly tool?: string;
+  readonly session?: string;
 }
 
 const TURNS = {
-  stop: "Stop everything: after the answer no new effect starts anywhere. Also works without a server.",
-  resume: "Allow effects to start again. Also works without a server.",
+  stop: "Pause everything, or one agent, tool or run. Nothing of it starts until resumed. Also works without a server.",
+  resume: "End a pause; what was approved meanwhile runs. Also works without a server.",
 } as const;
 type Turn = keyof typeof TURNS;
 
@@ -27,6 +31,9 @@ export function addSwitch(program: Command): void {
   for (const [name, about] of Object.entries(TURNS) as [Turn, string][]) {
     program
       .command(name)
+      .option("--agent <name>", "only this agent, and what it has delegated")
+      .option("--tool <pattern>", "only these tools, for instance orders.*")
+      .option("--session <id>", "only this run")
       .option("--direct", "write to the store in --data directly, without a server")
       .option("--database <url>", "write to a PostgreSQL store directly, without a server")
       .option("--tenant <name>", "the tenant, for direct writes; stop: all tenants by default")
@@ -40,12 +47,22 @@ export function addSwitch(program: Command): void {
   }
   program
     .command("status")
-    .description("Show whether everything is stopped, and who is signed in.")
+    .description("Show what is paused, what waits, and who is signed in.")
     .action(async () => {
       const shared = program.opts<Shared>();
       const client = connect(shared);
-      const [me, state] = [await client.me.get(), await client.switch.get()];
-      print({ ...me, switch: state }, shared);
+      const [me, state, pauses] = await Promise.all([
+        client.me.get(),
+        client.switch.get(),
+        client.pauses.list(),
+      ]);
+      if (!Array.isArray(pauses?.items) || !Array.isArray(me?.roles)) {
+        const hint = "What answers there is not a Sallyport server. Check the address.";
+        throw new SallyportError("store_unavailable", { what: "server", hint });
+      }
+      if (shared.json === true)
+        return print({ ...me, switch: state, pauses: pauses.items }, shared);
+      print(statusText(me, state, pauses.items), shared);
     });
 }
 
@@ -54,7 +71,7 @@ async function turn(turned: Turn, reason: string, flags: Flags): Promise<void> {
   const isDirect = flags.direct === true || flags.database !== undefined;
   if (!isDirect) {
     try {
-      const asking = (signal: AbortSignal) => connect(flags).switch[turned]({ reason }, { signal });
+      const asking = (signal: AbortSignal) => ask(turned, reason, flags, signal);
       return print(await withDeadline(asking, PATIENCE_MS, systemTimers), flags);
     } catch (error) {
       // A server that was named explicitly is not bypassed.
@@ -63,6 +80,45 @@ async function turn(turned: Turn, reason: string, flags: Flags): Promise<void> {
     }
   }
   print(await writeSwitch(turned, reason, flags), flags);
+}
+
+function scopesOf({ agent, tool, session }: Flags): readonly PauseScope[] {
+  return (
+    [
+      ["agent", agent],
+      ["tool", tool],
+      ["session", session],
+    ] as const
+  ).flatMap(([kind, subject]) => (subject === undefined ? [] : [{ kind, subject }]));
+}
+
+/** With a scope, each part by itself; without one, everything. */
+async function ask(turned: Turn, reason: string, flags: Flags, signal: AbortSignal) {
+  const client = connect(flags);
+  const scopes = scopesOf(flags);
+  if (scopes.length === 0) return client.switch[turned]({ reason }, { signal });
+  const verb = turned === "stop" ? "pause" : "resume";
+  for (const scope of scopes) await client.pauses[verb]({ ...scope, reason }, { signal });
+  return { [turned === "stop" ? "paused" : "resumed"]: scopes.map(({ subject }) => subject) };
+}
+
+interface Paused {
+  readonly subject: string;
+  readonly actor: string;
+  readonly reason: string;
+}
+
+function statusText(
+  me: { readonly subject: string; readonly roles: readonly string[]; readonly tenant: string },
+  all: { readonly stopped: boolean; readonly by: string; readonly reason: string },
+  pauses: readonly Paused[],
+): string {
+  const by = (who: string, why: string) => `${who === "" ? "" : ` by ${who}`}: "${why}"`;
+  return [
+    all.stopped ? `Everything is paused${by(all.by, all.reason)}.` : "Running.",
+    ...pauses.map(({ subject, actor, reason }) => `${subject} is paused${by(actor, reason)}.`),
+    `Signed in as ${me.subject} (${me.roles.join(", ")}) in ${me.tenant}.`,
+  ].join("\n");
 }
 
 async function writeSwitch(turned: Turn, reason: string, flags: Flags) {
@@ -77,7 +133,15 @@ async function writeSwitch(turned: Turn, reason: string, flags: Flags) {
       throw new SallyportError("invalid_input", { what: "tenant", known, hint });
     }
     const by = { actor: `cli:${userInfo().username}` };
-    for (const tenant of tenants) await store.tenant(tenant).killSwitch[turned](reason, by);
+    const scopes = scopesOf(flags);
+    for (const tenant of tenants) {
+      const { killSwitch, pauses } = store.tenant(tenant);
+      if (scopes.length === 0) await killSwitch[turned](reason, by);
+      for (const scope of scopes) {
+        await pauses[turned === "stop" ? "pause" : "resume"](scope, reason, by);
+      }
+    }
+    if (scopes.length > 0) return { [turned]: scopes.map(({ subject }) => subject), tenants };
     return { stopped: turned === "stop", tenants, by: by.actor };
   }
 }

@@ -59,7 +59,7 @@ function verdict(validator: string, problem: string | undefined): Verdict {
     approved: problem === undefined,
     score: problem === undefined ? 1 : 0,
     severity: problem === undefined ? "" : "block",
-    reason: problem ?? "nothing against it",
+    reason: problem ?? "passed",
     validator,
     policyVersion: "demo-1",
   };
@@ -105,6 +105,10 @@ const DEMO_REVIEW: readonly ReviewRule[] = [
   },
 ];
 
+function euros(cents: number): string {
+  return `${(cents / 100).toFixed(2)} EUR`;
+}
+
 const SKU = z.string().min(1).max(40);
 const ORDER = z.string().regex(/^PO-[0-9]+$/);
 
@@ -130,6 +134,11 @@ export function warehouseTools(warehouse: Warehouse): readonly Tool[] {
       why: z.string().max(200),
     }),
     safety: { effect: "write", reversible: true, affects: ["stock"] },
+    present: ({ input: { sku, by, why } }) => ({
+      title: `${by < 0 ? "Take" : "Add"} ${Math.abs(by)} × ${sku} ${by < 0 ? "out of" : "to"} stock`,
+      fields: [{ label: "Why", value: why }],
+      amount: { value: by, unit: "pieces" },
+    }),
     dryRun({ input: { sku, by } }) {
       const row = warehouse.stock(sku);
       if (row === undefined) return `${sku} does not exist`;
@@ -160,6 +169,14 @@ export function warehouseTools(warehouse: Warehouse): readonly Tool[] {
     }),
     safety: { effect: "external", reversible: true, affects: ["orders", "money"] },
     idempotency: "keyed",
+    present: ({ input: { amount, sku, cents, order } }) => ({
+      title: `Order ${amount} × ${sku} for ${euros(cents)}`,
+      fields: [
+        { label: "Order", value: order, format: "code" },
+        { label: "Amount", value: euros(cents), format: "money" },
+      ],
+      amount: { value: cents / 100, unit: "EUR" },
+    }),
     dryRun: ({ input: { amount, sku, cents, order } }) =>
       `orders ${amount} of ${sku} for ${(cents / 100).toFixed(2)} EUR as ${order}`,
     execute({ input: { order: id, ...rest } }) {
@@ -176,6 +193,7 @@ export function warehouseTools(warehouse: Warehouse): readonly Tool[] {
     description: "Cancels an open order.",
     input: z.strictObject({ order: ORDER }),
     safety: { effect: "external", affects: ["orders"] },
+    present: ({ input }) => ({ title: `Cancel order ${input.order}` }),
     dryRun: ({ input }) => `cancels ${input.order}`,
     execute({ input: { order } }) {
       if (warehouse.setState(order, "open", "cancelled")) return `${order} is cancelled`;
@@ -187,6 +205,10 @@ export function warehouseTools(warehouse: Warehouse): readonly Tool[] {
     description: "Books a lorry for an order. It cannot be cancelled.",
     input: z.strictObject({ carrier: z.string().max(40), order: ORDER }),
     safety: { effect: "external", destructive: true, undoMethod: "manual", affects: ["carriers"] },
+    present: ({ input }) => ({
+      title: `Book ${input.carrier} for ${input.order}`,
+      fields: [{ label: "Order", value: input.order, format: "code" }],
+    }),
     dryRun: ({ input }) => `books ${input.carrier} for ${input.order}; this cannot be undone`,
     execute({ input: { carrier, order }, idempotencyKey }) {
       if (carrier === "Nightline") {

@@ -33,6 +33,8 @@ export interface CasesOptions {
   readonly atOnce: number;
   /** Where the first recovery is killed as well; empty: nowhere. */
   readonly cutOff: string;
+  /** Default `LEASE_MS`. On a busy machine longer ones let more processes come to their point. */
+  readonly leaseMs?: number;
   /** Shape: push. */
   readonly onCase?: () => void;
 }
@@ -54,11 +56,12 @@ const TRIES = 3;
 
 /** Kills one process per case, then recovers, once with a kill in between, and checks everything. */
 export async function runCrashCases(options: CasesOptions): Promise<CasesRun> {
-  const { run, store, config, folder, cache, atOnce, cutOff, onCase } = options;
+  const { run, store, config, folder, cache, atOnce, cutOff, leaseMs, onCase } = options;
   await mkdir(folder, { recursive: true });
   const world = await startWorld(folder, cache);
   const { port: worldPort, ledgerFile } = world;
-  const place: KitPlace = { run, store, ...definedFields({ config }), worldPort, ledgerFile };
+  const own = definedFields({ config, leaseMs });
+  const place: KitPlace = { run, store, ...own, worldPort, ledgerFile };
   // Opened first, so that no child is killed while it creates the tables, which another test covers.
   const kit = await openKit(place);
   const plan = { place, history: path.join(folder, "history.jsonl") };

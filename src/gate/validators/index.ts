@@ -24,8 +24,6 @@ export {
 } from "./rules.ts";
 export {
   createBreaker,
-  type ReviewableTool,
-  type ReviewableToolResult,
   type ValidatedToolOptions,
   validatedTool,
 } from "./validated-tool.ts";

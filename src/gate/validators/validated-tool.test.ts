@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { manualTimers } from "../../../tests/support/manual-timers.ts";
 import type { Diff, Validator, Verdict } from "../../model/decision.ts";
+import { defineTool } from "../../tools/define-tool.ts";
+import type { Tool, ToolCall, ToolResult } from "../../tools/tool.ts";
 import { manualClock } from "../../util/clock.ts";
 import {
   type Breaker,
   createBreaker,
-  type ReviewableTool,
-  type ReviewableToolResult,
   type ValidatedToolOptions,
   validatedTool,
 } from "./validated-tool.ts";
@@ -14,7 +14,7 @@ import {
 interface Context {
   readonly signal?: AbortSignal;
 }
-type Options = ValidatedToolOptions<{ sql: string }, Context>;
+type Options = ValidatedToolOptions;
 type Review = () => Verdict | Promise<Verdict>;
 
 const fine: Verdict = {
@@ -32,28 +32,38 @@ const block: Verdict = {
   reason: "no WHERE",
   severity: "block",
 };
-const result: ReviewableToolResult = {
-  text: "2 rows",
-  data: { rows: 2 },
-  undo: { restore: [1, 2] },
+const undo = {
+  tool: "sql.restore",
+  input: [1, 2],
+  description: "Restores two rows.",
+  irreversible: false,
+  manualGuide: "",
 };
-const toDiff = ({ sql }: { sql: string }, { text }: ReviewableToolResult): Diff => ({
+const result: ToolResult = { text: "2 rows", data: { rows: 2 }, undo };
+const bare: Tool = defineTool({
+  name: "sql",
+  description: "Changes rows.",
+  input: { type: "object" },
+  safety: { effect: "write" },
+  execute: () => "2 rows",
+});
+const toDiff = ({ input }: ToolCall, { text }: ToolResult): Diff => ({
   sourceTool: "sql",
-  raw: new TextEncoder().encode(`${sql} => ${text}`),
+  raw: new TextEncoder().encode(`${(input as { sql: string }).sql} => ${text}`),
   metadata: {},
 });
 
 /** A wrapped tool with counters: what the tool was called with, what was reviewed, what the sink got. */
 function setUp(answer: Verdict | Review, change: Partial<Options> = {}, inner: unknown = result) {
-  const calls: { input: unknown; context: unknown }[] = [];
+  const calls: ToolCall[] = [];
   const reviewed: string[] = [];
   const sunk: Verdict[] = [];
-  const tool: ReviewableTool<{ sql: string }, Context> = {
-    name: "sql",
-    async execute(input, context) {
-      calls.push({ input, context });
+  const tool: Tool = {
+    ...bare,
+    async execute(call) {
+      calls.push(call);
       if (inner instanceof Error) throw inner;
-      return inner as ReviewableToolResult;
+      return inner as ToolResult;
     },
   };
   const validator: Validator = {
@@ -65,7 +75,12 @@ function setUp(answer: Verdict | Review, change: Partial<Options> = {}, inner: u
   };
   const sink = (verdict: Verdict) => void sunk.push(verdict);
   const wrapped = validatedTool({ tool, validator, toDiff, sink, ...change });
-  const call = (context: Context = {}) => wrapped.execute({ sql: "UPDATE t" }, context);
+  const call = (context: Context = {}) =>
+    wrapped.execute({
+      callId: "c",
+      input: { sql: "UPDATE t" },
+      context: context as ToolCall["context"],
+    });
   return { wrapped, call, calls, reviewed, sunk };
 }
 
@@ -103,9 +118,9 @@ test("block replaces the result by an error that names validator and reason for 
 });
 
 test("block forces a roll-back, so the undo recipe of the withheld result is kept [I-03]", async () => {
-  expect((await setUp(block).call()).undo).toBe(result.undo);
-  const bare = await setUp(block, {}, { text: "x" }).call();
-  expect(bare.undo, "the call was made all the same").toMatchObject({ irreversible: true });
+  expect(await setUp(block).call()).toMatchObject({ undo, takeBack: true });
+  const none = await setUp(block, {}, { text: "x" }).call();
+  expect(none.undo, "the call was made all the same").toMatchObject({ irreversible: true });
 });
 
 test("a verdict without a name is kept under the name of the validator that gave it [I-02]", async () => {
@@ -195,7 +210,7 @@ test("a failing sink never turns a block into a pass, and withholds what it coul
       expect((await answer).text).toMatch(
         verdict === block ? /^Blocked by validator "rules"/ : /could not be recorded/,
       );
-      expect((await answer).undo).toBe(result.undo);
+      expect((await answer).undo).toEqual(undo);
     }
   }
 });
@@ -270,7 +285,7 @@ test("a breaker that is broken itself lets nothing through [I-10]", async () => 
 
 test("a validated tool without its parts cannot be made [I-08]", () => {
   const parts: Options = {
-    tool: { name: "sql", execute: async () => result },
+    tool: bare,
     validator: { name: "rules", review: () => fine },
     toDiff,
     sink: () => {},

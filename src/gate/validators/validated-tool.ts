@@ -10,6 +10,8 @@ import {
   initialBreaker,
   recordOutcome,
 } from "../../policy/breaker.ts";
+import type { Tool, ToolCall, ToolResult } from "../../tools/tool.ts";
+import { makeUndo, type UndoRecord } from "../../tools/tool-call.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorText, oneLine } from "../../util/error-text.ts";
 import { systemTimers, type Timers, withDeadline } from "../../util/timers.ts";
@@ -22,24 +24,11 @@ import {
   need,
 } from "../review.ts";
 
-/** What of a tool the wrapper needs. A `signal` in the context, where there is one, also ends the review. Shape: callback. */
-export interface ReviewableTool<Input, Context> {
-  readonly name: string;
-  execute(input: Input, context: Context): Promise<ReviewableToolResult>;
-}
-
-export interface ReviewableToolResult {
-  readonly text: string;
-  readonly isError?: boolean;
-  readonly data?: unknown;
-  readonly undo?: unknown;
-}
-
-export interface ValidatedToolOptions<Input, Context> {
-  readonly tool: ReviewableTool<Input, Context>;
+export interface ValidatedToolOptions {
+  readonly tool: Tool;
   readonly validator: Validator;
   /** What is reviewed: the validator sees this and nothing else of the call. Shape: callback. */
-  readonly toDiff: (input: Input, result: ReviewableToolResult) => Diff;
+  readonly toDiff: (call: ToolCall, result: ToolResult) => Diff;
   /**
    * Receives every verdict, before the caller sees the result. The verdict decides, the sink only keeps it: a failing sink
    * never turns a block into a pass. It does turn a pass into an error, since what cannot be recorded must not go on.
@@ -53,12 +42,11 @@ export interface ValidatedToolOptions<Input, Context> {
 }
 
 /**
- * Puts a validator around a tool. Approve and warn hand on the tool's own result, block replaces it by an error written
- * for the model that reads it. A call that failed by itself is not reviewed.
+ * A tool whose results are reviewed: register it in the place of the one it wraps. Approve and warn hand on the tool's own
+ * result. Block replaces it by an error written for the model that reads it, and the gate undoes what the call did. A call
+ * that failed by itself is not reviewed.
  */
-export function validatedTool<Input, Context>(
-  options: ValidatedToolOptions<Input, Context>,
-): ReviewableTool<Input, Context> {
+export function validatedTool(options: ValidatedToolOptions): Tool {
   const {
     tool,
     validator,
@@ -68,7 +56,7 @@ export function validatedTool<Input, Context>(
     timeoutMs = 30_000,
     timers = systemTimers,
   } = options;
-  need(isNamedPart(tool, "execute"), "validatedTool needs a tool with a name and execute.");
+  need(isTool(tool), "validatedTool needs a tool, as defineTool makes it.");
   need(isNamedPart(validator, "review"), "validatedTool needs a validator.");
   need(typeof toDiff === "function", "validatedTool needs toDiff, which says what is reviewed.");
   need(typeof sink === "function", "validatedTool needs a sink for the verdicts.");
@@ -78,50 +66,45 @@ export function validatedTool<Input, Context>(
     "The breaker of validatedTool is made by createBreaker.",
   );
 
-  return {
-    name: tool.name,
-    async execute(input, context) {
-      let ticket: number | undefined;
-      try {
-        ticket = breaker?.admit();
-      } catch (error) {
-        if (!isSallyportError(error, "circuit_open")) throw error;
-        return circuitOpen(tool.name, error);
-      }
-      const settle = (outcome: Parameters<Breaker["record"]>[1]) => {
-        if (ticket !== undefined) breaker?.record(ticket, outcome);
-      };
-      let result: ReviewableToolResult;
-      try {
-        result = await tool.execute(input, context);
-      } catch (error) {
-        settle("abandoned");
-        throw error;
-      }
-      if (isObject(result) && result.isError === true) {
-        settle("abandoned");
-        return result;
-      }
-      const verdict = await review(input, result, signalOf(context));
-      settle(breakerOutcome(verdict));
-      const lost = await keep(verdict);
-      if (isBlockVerdict(verdict)) return withheld(result, verdict, blockText(tool.name, verdict));
-      if (lost !== undefined) return withheld(result, verdict, lost);
+  async function execute(call: ToolCall): Promise<ToolResult> {
+    let ticket: number | undefined;
+    try {
+      ticket = breaker?.admit();
+    } catch (error) {
+      if (!isSallyportError(error, "circuit_open")) throw error;
+      return circuitOpen(tool.name, error);
+    }
+    const settle = (outcome: Parameters<Breaker["record"]>[1]) => {
+      if (ticket !== undefined) breaker?.record(ticket, outcome);
+    };
+    let result: ToolResult;
+    try {
+      result = await tool.execute(call);
+    } catch (error) {
+      settle("abandoned");
+      throw error;
+    }
+    if (isObject(result) && result["isError"] === true) {
+      settle("abandoned");
       return result;
-    },
-  };
+    }
+    const verdict = await review(call, result);
+    settle(breakerOutcome(verdict));
+    const lost = await keep(verdict);
+    const text = isBlockVerdict(verdict) ? blockText(tool.name, verdict) : lost;
+    return text === undefined ? result : withheld(tool, call, result, verdict, text);
+  }
+
+  // Everything else of the tool stays its own: its schema, safety, dry run, undo, probe and versions.
+  return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute }) as Tool;
 
   /** Never throws: whatever goes wrong in a review is a block in the validator's name. */
-  async function review(
-    input: Input,
-    result: ReviewableToolResult,
-    outer: AbortSignal | undefined,
-  ): Promise<Verdict> {
+  async function review(call: ToolCall, result: ToolResult): Promise<Verdict> {
     try {
       need(isObject(result), `the tool "${tool.name}" gave no result to review`);
       const work = async (signal: AbortSignal) =>
-        askValidator(validator, toDiff(input, result), { signal });
-      return await withDeadline(work, timeoutMs, timers, outer);
+        askValidator(validator, toDiff(call, result), { signal });
+      return await withDeadline(work, timeoutMs, timers, call.context.signal);
     } catch (error) {
       const reason = `the review failed: ${errorText(error)}`;
       return blockVerdict({ validator: validator.name, policyVersion: "", reason });
@@ -142,23 +125,32 @@ export function validatedTool<Input, Context>(
   }
 }
 
-function signalOf(context: unknown): AbortSignal | undefined {
-  const signal = isObject(context) ? context["signal"] : undefined;
-  return signal instanceof AbortSignal ? signal : undefined;
+function isTool(tool: Tool): boolean {
+  return (
+    isNamedPart(tool, "execute") &&
+    typeof tool.parseInput === "function" &&
+    typeof tool.description === "function"
+  );
 }
 
 /**
- * The refused content is dropped and the undo record kept: the call was made, and a rollback needs it. A tool that
- * gave none leaves at least a note for the person who reads the report.
+ * The refused content is dropped, and what the call did is to be undone: by the record that the tool gave or makes, otherwise
+ * by a person, for whom at least a note is left.
  */
-function withheld(
-  result: ReviewableToolResult,
+async function withheld(
+  tool: Tool,
+  call: ToolCall,
+  result: ToolResult,
   verdict: Verdict,
   text: string,
-): ReviewableToolResult {
-  const given = isObject(result) ? result["undo"] : undefined;
-  const undo = given ?? { irreversible: true, manualGuide: CALLED };
-  return { text, isError: true, data: { verdict }, undo };
+): Promise<ToolResult> {
+  const made = isObject(result) ? await makeUndo(tool, call, result) : {};
+  const undo = made.undo ?? byHand(made.lost ?? CALLED);
+  return { text, isError: true, data: { verdict }, undo, takeBack: true };
+}
+
+function byHand(manualGuide: string): UndoRecord {
+  return { tool: "", input: null, description: "", irreversible: true, manualGuide };
 }
 
 const CALLED =
@@ -172,7 +164,7 @@ function blockText(tool: string, { validator, policyVersion, reason }: Verdict):
   );
 }
 
-function circuitOpen(tool: string, error: Error): ReviewableToolResult {
+function circuitOpen(tool: string, error: Error): ToolResult {
   const details = error instanceof SallyportError ? error.details : {};
   const retryAfterMs = Number(details["retryAfterMs"] ?? 0);
   const text =

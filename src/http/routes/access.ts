@@ -31,9 +31,11 @@ import {
   makeToken,
   type NewPersonSession,
   redeemSignInLink,
+  rotateToken,
   STYLE_HASH,
   signedInPage,
   signInPerson,
+  signOutEverywhere,
 } from "../sign-in.ts";
 import {
   anyText,
@@ -115,6 +117,15 @@ export const peopleRoutes = {
       return { link, ended };
     },
   }),
+  "people.signOut": jsonRoute({
+    summary: "Sign a person out on every device, and end the links they have not used.",
+    ...access("administer", "none", "people"),
+    input: z.strictObject({ subject: name, reason: z.string().max(500).optional() }),
+    answer: z.object({ ended: z.int() }),
+    handle: async ({ subject, reason = "signed out by an admin" }, call) => ({
+      ended: await signOutEverywhere(call, subject, reason),
+    }),
+  }),
   "people.list": jsonRoute({
     summary: "List invitations that wait or waited for a second admin, oldest first.",
     ...access("readAccess", "none", "people"),
@@ -184,6 +195,9 @@ const token = wireOf(
   { roles: list(z.enum(ROLES)), taskRoles: list(anyText) },
 );
 
+const OVERLAP_MS = 3_600_000;
+const MOST_OVERLAP_MS = 7 * 24 * 3_600_000;
+
 /** Roles of programs. People act in their own session. */
 const PROGRAM_ROLES = ["agent", "auditor", "executor"] as const;
 
@@ -219,6 +233,15 @@ export const tokenRoutes = {
       context.header("Set-Cookie", gone);
       return context.json({ signedOut: true });
     },
+  }),
+  "me.signOutEverywhere": jsonRoute({
+    summary: "Sign yourself out on every device, this one included, and end your unused links.",
+    ...access("ownSignIns", "none", "people"),
+    input: NO_INPUT,
+    answer: z.object({ ended: z.int() }),
+    handle: async (_, call) => ({
+      ended: await signOutEverywhere(call, call.by, "signed out everywhere"),
+    }),
   }),
   "me.link": jsonRoute({
     summary:
@@ -272,6 +295,26 @@ export const tokenRoutes = {
         (query) => store.tokens.list({ kind, ...query }),
         (one) => one,
       ),
+  }),
+  "tokens.rotate": jsonRoute({
+    summary:
+      "Replace a program's token. The new secret is shown only now; the old one works until the overlap is over.",
+    ...access("administer", "none", "people"),
+    input: z.strictObject({
+      id: name,
+      /** How long the old secret still works, at most seven days; an hour when left out. 0 ends it now. */
+      overlapMs: z.int().min(0).max(MOST_OVERLAP_MS).optional(),
+      lifeMs: z.int().min(1_000).optional(),
+    }),
+    /** `secret` is empty when the answer is repeated for its idempotency key. */
+    answer: z.object({ token, secret: anyText }),
+    status: 201,
+    toKeep: (answer) => ({ ...answer, secret: "" }),
+    async handle({ id, overlapMs = OVERLAP_MS, lifeMs }, { services, identity }) {
+      const rotated = await rotateToken({ id, overlapMs, lifeMs }, services, identity);
+      services.authenticator.forget();
+      return rotated;
+    },
   }),
   "tokens.revoke": jsonRoute({
     summary: "Revoke a token permanently. Its open streams are closed.",

@@ -6,6 +6,7 @@ import { OPERATIONS, type Operation } from "../../model/operation.ts";
 import type { DecisionPage } from "../../store/decisions.ts";
 import { PAYLOAD_TOOL } from "../../tools/builtin/payload.ts";
 import type { ResolvedResource } from "../../tools/tool-call.ts";
+import { fromIso } from "../../util/clock.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { isPlainJson } from "../../util/json.ts";
 import { access, type Call, gateSession, jsonRoute, maySee, narrowed, notFound } from "../route.ts";
@@ -266,6 +267,22 @@ export const rollbackReport = z.object({
 /** Each may hold a megabyte of output and as much for its undo. */
 const CHUNK = 16;
 
+/** How long a reviewer may undo what they approved; later it takes an operator. */
+const OWN_UNDO_MS = 60 * 60_000;
+
+/** Throws not_allowed. */
+async function checkOwnYes({ id, decisionId, updatedAt }: Operation, call: Call): Promise<void> {
+  const { gate, by, services } = call;
+  const asked = decisionId === "" ? undefined : await gate.interactions.get(decisionId);
+  const isOwn = asked?.votes.some((vote) => vote.by === by) === true;
+  const isRecent = services.clock.now() - fromIso(updatedAt) <= OWN_UNDO_MS;
+  if (isOwn && isRecent) return;
+  const hint = isOwn
+    ? "More than an hour has passed since it ran: ask an operator to undo it."
+    : "You did not approve this call: ask an operator to undo it.";
+  throw new SallyportError("not_allowed", { id, hint });
+}
+
 export const operationRoutes = {
   "operations.list": jsonRoute({
     summary: "List the operations of a session, newest first.",
@@ -301,5 +318,30 @@ export const operationRoutes = {
     input: z.strictObject({ id: name }),
     answer: operation,
     handle: ({ id }, { gate }) => gate.operations.get(id),
+  }),
+  "operations.output": jsonRoute({
+    summary:
+      "Read what an operation put out, in parts: the whole, also where only its beginning is recorded.",
+    ...access("read", "operation"),
+    input: z.strictObject({
+      id: name,
+      /** In bytes. */
+      offset: z.int().min(0).optional(),
+      length: z.int().min(4).max(262_144).optional(),
+    }),
+    answer: z.object({ text: anyText, nextOffset: z.int(), totalBytes: z.int() }),
+    handle: ({ id, ...range }, { gate }) => gate.outputOf(id, definedFields(range)),
+  }),
+  "operations.undo": jsonRoute({
+    summary: "Undo one operation: an operator any, a reviewer one they approved in the last hour.",
+    ...access("undoOwn", "operation"),
+    input: z.strictObject({ id: name }),
+    answer: rollbackReport,
+    async handle({ id }, call) {
+      const operation = await call.gate.operations.get(id);
+      if (!call.identity.roles.includes("operator")) await checkOwnYes(operation, call);
+      const opened = await gateSession(call, operation.sessionId, "rollback");
+      return opened.rollback(call.by, { operationId: id });
+    },
   }),
 };

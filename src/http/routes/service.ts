@@ -6,6 +6,7 @@ import type { Gate } from "../../gate/create-gate.ts";
 import type { ToolOffer } from "../../gate/offering.ts";
 import type { AuditEntry } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { BREAKERS } from "../../model/switch.ts";
 import type { AuditReader } from "../../store/store.ts";
 import { definitionHash } from "../../tools/registry.ts";
 import {
@@ -15,6 +16,7 @@ import {
   safetyClassOf,
   type Tool,
 } from "../../tools/tool.ts";
+import { toIso } from "../../util/clock.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { TimeoutError, withDeadline } from "../../util/timers.ts";
 import { sendEvents } from "../feeds.ts";
@@ -43,10 +45,12 @@ import {
   placeOf,
   reason,
   texts,
+  wireOf,
 } from "../wire.ts";
 
 /** An entry of the trail; `data` is redacted before it is stored. */
 const auditEntry = z.object({
+  v: z.union([z.literal(1), z.literal(2)]),
   tenant: anyText,
   seq: z.int(),
   at: instantText,
@@ -279,8 +283,11 @@ export const serviceRoutes = {
     input: NO_INPUT,
     contentType: "text/plain",
     async handle(_, context, { services }) {
-      const { metrics, feeds } = services;
-      return context.text(metrics.text({ listeners: feeds.listeners }), 200, {
+      const { metrics, feeds, gates } = services;
+      const all = Object.values(gates);
+      const breakers = (await Promise.all(all.map((gate) => gate.breakers.list()))).flat();
+      const denials = all.map((gate) => gate.denials());
+      return context.text(metrics.text({ listeners: feeds.listeners, breakers, denials }), 200, {
         "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
       });
     },
@@ -307,11 +314,11 @@ const state = z.object({ stopped: z.boolean() });
 
 export const switchRoutes = {
   "switch.get": jsonRoute({
-    summary: "Show whether everything is stopped.",
+    summary: "Show whether everything is paused, by whom, since when and why.",
     ...access("everybody", "none", "people"),
     input: NO_INPUT,
-    answer: state,
-    handle: async (_, { gate }) => ({ stopped: await gate.killSwitch.isStopped() }),
+    answer: state.extend(texts("by", "reason", "at")),
+    handle: (_, { gate }) => gate.killSwitch.look(),
   }),
   "switch.stop": jsonRoute({
     summary: "Stop everything: after the answer no new effect of this tenant starts.",
@@ -334,6 +341,59 @@ export const switchRoutes = {
     },
   }),
 };
+
+const breaker = wireOf(BREAKERS, ["id", "state", "failures", "reason", "closedBy", "updatedAt"]);
+
+const counts = list(z.object({ name: anyText, count: z.int() }));
+
+/** Tools that fail, and calls that were denied. */
+export const breakerRoutes = {
+  "breakers.list": jsonRoute({
+    summary: "List the breakers of tools that have failed: how often in a row, and which are open.",
+    ...access("readAll", "none", "people"),
+    input: NO_INPUT,
+    answer: z.object({ items: list(breaker) }),
+    handle: async (_, { gate }) => ({ items: await gate.breakers.list() }),
+  }),
+  "breakers.close": jsonRoute({
+    summary: "Close the breaker of a tool, so that it is called again.",
+    ...access("settle", "none", "people"),
+    input: z.strictObject({ tool: name, reason: reason.min(1) }),
+    answer: breaker,
+    handle: ({ tool: of, reason: why }, { gate, by }) =>
+      gate.breakers.close(of, { by, reason: why }),
+  }),
+  "denials.get": jsonRoute({
+    summary: "Count the calls that this server has denied since it was started.",
+    ...access("readAll", "none", "people"),
+    input: NO_INPUT,
+    answer: z.object({
+      total: z.int(),
+      /** Since the last allowed call. */
+      inARow: z.int(),
+      byTool: counts,
+      /** By the check that denied: a rule, a class, a hook, a policy. */
+      byPolicy: counts,
+      byAgent: counts,
+      lastAt: instantText.nullable(),
+    }),
+    async handle(_, { gate }) {
+      const { total, inARow, byTool, byPolicy, byAgent, lastAt } = gate.denials();
+      return {
+        total,
+        inARow,
+        byTool: named(byTool),
+        byPolicy: named(byPolicy),
+        byAgent: named(byAgent),
+        lastAt: lastAt === undefined ? null : toIso(lastAt),
+      };
+    },
+  }),
+};
+
+function named(ranked: readonly (readonly [string, number])[]) {
+  return ranked.map(([of, count]) => ({ name: of, count }));
+}
 
 export const eventRoutes = {
   "events.follow": rawRoute({

@@ -1,10 +1,13 @@
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { z } from "zod";
 import { OTHER_CALL } from "../../gate/answers.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { SESSIONS } from "../../model/identity.ts";
+import type { CallAnswer } from "../../model/operation.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { createIds } from "../../util/ids.ts";
+import { openLines } from "../answer.ts";
 import {
   access,
   askingSessions,
@@ -13,6 +16,7 @@ import {
   gateSession,
   jsonRoute,
   notFound,
+  rawRoute,
   SECOND_PART,
 } from "../route.ts";
 import {
@@ -20,6 +24,7 @@ import {
   callAnswer,
   callRequest,
   DEFAULT_PAGE,
+  edited,
   fitting,
   idCursor,
   idOf,
@@ -40,9 +45,12 @@ import {
   reason,
   remark,
   texts,
+  type WireCallAnswer,
+  wireAnswer,
   wireOf,
 } from "../wire.ts";
 import { rollbackReport } from "./decisions.ts";
+import { leaseMs, outcome, outcomeIn, permit, wirePermit } from "./permits.ts";
 
 const claim = z.object({ id: name, fence: z.int().min(1) });
 
@@ -58,7 +66,7 @@ const callResult = z.object({
   answer: callAnswer,
 });
 
-/** Whoever guesses a fence gets no session under the claim of another. Throws not_found, claim_lost. */
+/** Guessing a fence gives no session under the claim of another caller. Throws not_found, claim_lost. */
 async function checkOwnClaim({ id, fence }: z.output<typeof claim>, call: Call): Promise<void> {
   const task = await call.gate.tasks.get(id);
   const isOwn = task.status === "claimed" && task.claimer === call.by && task.fence === fence;
@@ -75,6 +83,42 @@ function keyed(calls: readonly z.output<typeof callRequest>[], { key }: Call) {
     ),
   );
 }
+
+function runningKey(tenant: string, sessionId: string, callId: string): string {
+  return JSON.stringify([tenant, sessionId, callId]);
+}
+
+/** Runs calls that end when their sender hangs up, or somebody cancels one of them. */
+async function running<Result>(
+  call: Call,
+  sessionId: string,
+  callIds: readonly string[],
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const keys = callIds.map((callId) => runningKey(call.store.tenant, sessionId, callId));
+  const { signal, end } = call.services.running.begin(keys);
+  try {
+    return await work(AbortSignal.any([call.gone, signal]));
+  } finally {
+    end();
+  }
+}
+
+/** Throws key_reused for a key that belongs to another call. */
+function answered(answer: CallAnswer): WireCallAnswer {
+  if (answer !== OTHER_CALL) return wireAnswer(answer);
+  throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
+}
+
+const plannedUndo = z.object({
+  ...texts("operationId", "tool", "title"),
+  input: json,
+  state: z.enum(["ready", "changed", "unfinished", "irreversible", "settled"]),
+  ...texts("reason", "guide", "undoTool"),
+  undoInput: json,
+  undoTitle: anyText,
+  dryRun: json,
+});
 
 export const sessionRoutes = {
   "sessions.open": jsonRoute({
@@ -153,11 +197,82 @@ export const sessionRoutes = {
       // The sender's key names the request, not the call: an identical call that was not executed yet is still found.
       const requestKey = call.key === "" ? undefined : call.key;
       const sent = definedFields({ ...request, requestKey });
-      const answer = await opened.call(sent, { signal: call.gone });
+      return running(call, id, [request.callId], async (signal) =>
+        answered(await opened.call(sent, { signal })),
+      );
+    },
+  }),
+  "sessions.stream": rawRoute({
+    summary:
+      "Call a tool through the gate and follow it: a line of JSON for each report of its progress, then one with the answer.",
+    ...access("propose", "session"),
+    input: callRequest.extend({ id: name }),
+    contentType: "application/jsonl",
+    async handle({ id, ...request }, context, call) {
+      const opened = await gateSession(call, id);
+      const requestKey = call.key === "" ? undefined : call.key;
+      const sent = definedFields({ ...request, requestKey });
+      const lines = openLines(context, call);
+      try {
+        const answer = await running(call, id, [request.callId], (signal) =>
+          opened.call(sent, { signal, onProgress: (_, progress) => lines.send({ progress }) }),
+        );
+        lines.send({ answer: callAnswer.parse(answered(answer)) });
+      } catch (error) {
+        lines.fail(error);
+      } finally {
+        lines.end();
+      }
+      return RESPONSE_ALREADY_SENT;
+    },
+  }),
+  "sessions.cancel": jsonRoute({
+    summary:
+      "Abort a call that runs in this server, and the batch it is part of. Its answer says what became of it.",
+    ...access("undo", "session", "people"),
+    input: z.strictObject({ id: name, callId: name, reason: reason.optional() }),
+    answer: z.object({
+      /** False when no such call runs here: it has ended, waits for a person, or runs elsewhere. */
+      canceled: z.boolean(),
+    }),
+    async handle({ id, callId, reason: why = "" }, call) {
+      const { services, store, by } = call;
+      if ((await findSession(call, id)) === undefined) throw notFound(id);
+      const said = `${by} canceled it${why === "" ? "" : `: ${why}`}`;
+      return { canceled: services.running.cancel(runningKey(store.tenant, id, callId), said) };
+    },
+  }),
+  "sessions.permit": jsonRoute({
+    summary:
+      "Ask for a call that you execute yourself: its permit where it is allowed or approved, else the answer.",
+    ...access("propose", "session"),
+    input: callRequest.extend({ id: name, leaseMs }),
+    answer: z.union([
+      z.object({ answer: z.literal("permitted"), text: anyText, permit, edited }),
+      callAnswer,
+    ]),
+    keys: "passed",
+    async handle({ id, leaseMs: lease, ...request }, call) {
+      const opened = await gateSession(call, id);
+      // As for `sessions.call`: a retry under a new key finds its approval.
+      const requestKey = call.key === "" ? undefined : call.key;
+      const how = definedFields({ by: call.by, leaseMs: lease });
+      const answer = await opened.permit(definedFields({ ...request, requestKey }), how);
       if (answer === OTHER_CALL) {
         throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
       }
-      return answer;
+      if (answer.answer !== "permitted") return answer;
+      return { ...answer, permit: wirePermit(answer.permit) };
+    },
+  }),
+  "sessions.report": jsonRoute({
+    summary: "Report what came of a call that you executed under its permit, by the call's key.",
+    ...access("propose", "session"),
+    input: z.strictObject({ id: name, key: name, ...outcome }),
+    answer: callAnswer,
+    async handle({ id, key, ...sent }, call) {
+      const opened = await gateSession(call, id);
+      return opened.report(key, { by: call.by, ...outcomeIn(sent) });
     },
   }),
   "sessions.callAll": jsonRoute({
@@ -169,11 +284,14 @@ export const sessionRoutes = {
     keys: "passed",
     async handle({ id, calls }, call) {
       const opened = await gateSession(call, id);
-      const results: z.output<typeof callResult>[] = [];
-      const signal = call.gone;
-      for await (const result of opened.callAll(keyed(calls, call), { signal }))
-        results.push(result);
-      return { results: results.toSorted((a, b) => a.index - b.index) };
+      const ids = calls.map(({ callId }) => callId);
+      return running(call, id, ids, async (signal) => {
+        const results: z.output<typeof callResult>[] = [];
+        for await (const result of opened.callAll(keyed(calls, call), { signal })) {
+          results.push({ ...result, answer: wireAnswer(result.answer) });
+        }
+        return { results: results.toSorted((a, b) => a.index - b.index) };
+      });
     },
   }),
   "sessions.stage": jsonRoute({
@@ -261,17 +379,37 @@ export const sessionRoutes = {
   "sessions.rollback": jsonRoute({
     summary: "Roll back a session, or one message or operation of it, newest first.",
     ...access("undo", "session", "people"),
-    input: z.strictObject({ id: name, messageId: name.optional(), operationId: name.optional() }),
+    input: z.strictObject({
+      id: name,
+      messageId: name.optional(),
+      operationId: name.optional(),
+      /** Only these operations of it. */
+      only: z.array(name).min(1).max(1_000).optional(),
+    }),
     answer: rollbackReport,
+    async handle({ id, messageId, operationId, only }, call) {
+      const opened = await sessionToUndo(call, id);
+      return opened.rollback(call.by, definedFields({ messageId, operationId, only }));
+    },
+  }),
+  "sessions.rollbackPlan": jsonRoute({
+    summary: "Show what a rollback would do as things are now, newest first. Changes nothing.",
+    ...access("read", "session"),
+    input: z.strictObject({ id: name, messageId: name.optional(), operationId: name.optional() }),
+    answer: z.object({ items: list(plannedUndo) }),
     async handle({ id, messageId, operationId }, call) {
-      const isKnown = (await call.services.sessions.peek(call, id)) !== undefined;
-      // Sessions of programs that use the library are found by their decisions.
-      if (!isKnown) {
-        const { operations } = await call.gate.operations.listNewest(id, { limit: 1 });
-        if (operations.length === 0) throw notFound(id);
-      }
-      const opened = await gateSession(call, id, "rollback");
-      return opened.rollback(call.by, definedFields({ messageId, operationId }));
+      const opened = await sessionToUndo(call, id);
+      return { items: await opened.rollbackPlan(definedFields({ messageId, operationId })) };
     },
   }),
 };
+
+/** Sessions of programs that use the library are found by their operations. Throws not_found. */
+async function sessionToUndo(call: Call, id: string) {
+  const isKnown = (await call.services.sessions.peek(call, id)) !== undefined;
+  if (!isKnown) {
+    const { operations } = await call.gate.operations.listNewest(id, { limit: 1 });
+    if (operations.length === 0) throw notFound(id);
+  }
+  return gateSession(call, id, "rollback");
+}

@@ -21,7 +21,7 @@ import {
 } from "../engine.ts";
 import { createStore, type Store } from "../store.ts";
 import type { Redact } from "../tenant-engine.ts";
-import { ClockWatch, Turn } from "../turn.ts";
+import { ClockWatch, Turn, trustedTime } from "../turn.ts";
 
 export interface MemoryStoreOptions {
   readonly clock?: Clock;
@@ -153,9 +153,7 @@ function engineOver(contents: Contents, options: MemoryEngineOptions): MemoryEng
       assertOpen();
       return [...chains.keys()].sort().map(headOf);
     },
-    async now() {
-      return clock.now();
-    },
+    now: async () => trustedTime(clock.now(), clockWatch),
     onCommit: (listener) => listeners.add(listener),
     async backdate(tenant, table, id, column, at) {
       const row = tableOf(tenant, table).get(id);

@@ -1,5 +1,5 @@
 import { createRedactor } from "../../audit/redact.ts";
-import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
+import { type AuditEntry, type Block, type ChainHead, emptyHead } from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { EPOCH, SWITCHES } from "../../model/switch.ts";
 import { type Clock, systemClock, toIso } from "../../util/clock.ts";
@@ -8,16 +8,25 @@ import { type Random, systemRandom } from "../../util/random.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import { CommitListeners, type Engine } from "../engine.ts";
 import { createStore, type Store } from "../store.ts";
-import { type AuditRow, entriesOf, type Redact } from "../tenant-engine.ts";
-import { ClockWatch } from "../turn.ts";
+import {
+  type AuditRow,
+  type BeforeBlocks,
+  entriesOf,
+  entriesOfBlocks,
+  type Redact,
+  type TrailPart,
+} from "../tenant-engine.ts";
+import { ClockWatch, trustedTime } from "../turn.ts";
 import { epochFile, watchedEngine } from "../watched-engine.ts";
+import { postgresCallIndex } from "./call-index.ts";
 import { Lines, type PgClient, type PgPool } from "./connection.ts";
 import { Reader } from "./reader.ts";
 import { checkPool, migrate, refuseUnsafe } from "./schema.ts";
 import { LostTail, writePath } from "./write-path.ts";
-import { Writer } from "./writer.ts";
+import { endOf, Writer } from "./writer.ts";
 
 export type { PgPool } from "./connection.ts";
+export { type PgDriver, primaryPool } from "./hosts.ts";
 export { type ServerFinding, serverFindings } from "./schema.ts";
 
 // The PostgreSQL engine: many processes over one database. Writes go through write-path.ts, reads through reader.ts.
@@ -62,6 +71,9 @@ export interface PostgresStoreOptions
   readonly epochFile?: string;
 }
 
+/** Tenant names come from outside, so the number of remembered ones is bounded. */
+const MOST_KNOWN = 4_096;
+
 /** For many processes that share the work. Throws store_unavailable, store_incompatible. */
 export async function postgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { redact = createRedactor({}), epochFile: file, ...rest } = options;
@@ -100,6 +112,7 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
   const ids = createIds({ clock: clock ?? systemClock, random });
   const onCommit = () => notices.send();
   const writes = writePath({ lines, schema, writer, tail, timers, patienceMs, onCommit });
+  const olds = new Map<string, { readonly end: BeforeBlocks }>();
   let closed = false;
 
   /** The current epoch of each tenant. */
@@ -112,10 +125,45 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
   async function heads(tenant?: string): Promise<ChainHead[]> {
     open();
     const rows = await reader.query<{ tenant: string; seq: number; hash: string; at: number }>(
-      `SELECT c.tenant, e.seq, e.hash, e.at FROM ${schema}.chains AS c, LATERAL (SELECT seq, hash, at FROM ${schema}.audit WHERE tenant = c.tenant ORDER BY seq DESC LIMIT 1) AS e WHERE $1::text IS NULL OR c.tenant = $1 ORDER BY c.tenant`,
+      `SELECT c.tenant, e.seq, e.hash, e.at FROM ${schema}.chains AS c, LATERAL (${endOf(schema, "c.tenant")}) AS e WHERE $1::text IS NULL OR c.tenant = $1 ORDER BY c.tenant`,
       [tenant ?? null],
     );
     return rows.map((row) => ({ ...row, at: toIso(row.at) }));
+  }
+
+  /** The end of a chain's entries of the first format. None are added any more, so it is read once. */
+  async function beforeBlocks(tenant: string): Promise<BeforeBlocks> {
+    const known = olds.get(tenant);
+    if (known !== undefined) return known.end;
+    const [end] = await reader.query<ChainHead>(
+      `SELECT seq, hash FROM ${schema}.audit_entries WHERE tenant = $1 ORDER BY seq DESC LIMIT 1`,
+      [tenant],
+    );
+    if (olds.size >= MOST_KNOWN) olds.clear();
+    olds.set(tenant, { end });
+    return end;
+  }
+
+  async function entries(tenant: string, { after, limit }: TrailPart): Promise<AuditEntry[]> {
+    const before = await beforeBlocks(tenant);
+    const old: AuditEntry[] = [];
+    if (before !== undefined && after < before.seq) {
+      const rows = await reader.query<AuditRow>(
+        `SELECT tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash FROM ${schema}.audit_entries WHERE tenant = $1 AND seq >= $2 ORDER BY seq LIMIT $3`,
+        [tenant, after, limit + 1],
+      );
+      old.push(...entriesOf(rows, { after, limit }));
+    }
+    const rest = { after: Math.max(after, before?.seq ?? 0), limit: limit - old.length };
+    if (rest.limit <= 0) return old;
+    // From the block before the first, whose head is the link, to the one with the last entry that is asked for.
+    const blocks = await reader.query<Block>(
+      `SELECT last, at, encode(head, 'hex') AS head, body FROM ${schema}.audit_blocks WHERE tenant = $1
+AND last >= coalesce((SELECT max(last) FROM ${schema}.audit_blocks WHERE tenant = $1 AND last <= $2::bigint), 0)
+AND last <= coalesce((SELECT min(last) FROM ${schema}.audit_blocks WHERE tenant = $1 AND last >= $2::bigint + $3::bigint), ${Number.MAX_SAFE_INTEGER}) ORDER BY last`,
+      [tenant, rest.after, rest.limit],
+    );
+    return [...old, ...entriesOfBlocks(tenant, blocks, rest, before)];
   }
 
   function open(): void {
@@ -142,21 +190,23 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
       open();
       return reader.find(tenant, table, query);
     },
-    async entries(tenant, { after, limit }) {
+    async entries(tenant, part) {
       open();
-      const rows = await reader.query<AuditRow>(
-        `SELECT tenant, seq, at, type, subject, session, actor, data, salt, hash FROM ${schema}.audit WHERE tenant = $1 AND seq >= $2 ORDER BY seq LIMIT $3`,
-        [tenant, after, limit + 1],
-      );
-      return entriesOf(rows, after, limit);
+      return entries(tenant, part);
     },
     head: async (tenant) => (await heads(tenant))[0] ?? emptyHead(tenant),
     heads: () => heads(),
     async now() {
+      const asked = clockWatch?.elapsedMs();
       const [row] = await reader.query<{ now: number }>(`SELECT ${now()} AS now`, []);
-      return row?.now ?? 0;
+      return trustedTime(row?.now ?? 0, clockWatch, asked);
     },
     onCommit: (listener) => notices.add(listener),
+    // A store that is only read has it in memory.
+    ...(!readOnly && {
+      callIndex: (tenant: string) =>
+        postgresCallIndex(tenant, schema, (text, values) => reader.query(text, values)),
+    }),
     async backdate(tenant, table, id, column, at) {
       const text = `UPDATE ${schema}.${table.name} SET ${column} = $3 WHERE tenant = $1 AND id = $2`;
       await reader.query(text, [tenant, id, at]);

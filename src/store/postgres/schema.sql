@@ -1,7 +1,16 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 1
+-- schema_version 2
 
-CREATE TABLE sallyport.audit (
+CREATE TABLE sallyport.audit_blocks (
+  tenant text NOT NULL,
+  last bigint NOT NULL,
+  at bigint NOT NULL,
+  head bytea NOT NULL,
+  body bytea NOT NULL,
+  CONSTRAINT audit_blocks_pkey PRIMARY KEY (tenant, last)
+);
+
+CREATE TABLE sallyport.audit_entries (
   tenant text NOT NULL,
   seq bigint NOT NULL,
   at bigint NOT NULL,
@@ -13,7 +22,20 @@ CREATE TABLE sallyport.audit (
   salt text,
   data_hash text,
   hash text NOT NULL,
-  CONSTRAINT audit_pkey PRIMARY KEY (tenant, seq)
+  CONSTRAINT audit_entries_pkey PRIMARY KEY (tenant, seq)
+);
+
+CREATE TABLE sallyport.breakers (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  state text NOT NULL,
+  failures bigint NOT NULL,
+  reason text NOT NULL,
+  closed_by text NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT breakers_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT breakers_state_check CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text])))
 );
 
 CREATE TABLE sallyport.call_keys (
@@ -26,6 +48,37 @@ CREATE TABLE sallyport.call_keys (
   created_at bigint NOT NULL,
   CONSTRAINT call_keys_pkey PRIMARY KEY (id, tenant)
 );
+
+CREATE TABLE sallyport.call_places (
+  tenant text NOT NULL,
+  seq bigint NOT NULL,
+  hash text NOT NULL,
+  CONSTRAINT call_places_pkey PRIMARY KEY (tenant)
+);
+
+CREATE TABLE sallyport.calls (
+  tenant text NOT NULL,
+  id text NOT NULL,
+  kind text NOT NULL,
+  seq bigint NOT NULL,
+  at bigint NOT NULL,
+  session_id text NOT NULL,
+  agent text NOT NULL,
+  tool text NOT NULL,
+  title text NOT NULL,
+  outcome text NOT NULL,
+  decided_by text NOT NULL,
+  reason text NOT NULL,
+  wait_ms bigint,
+  words tsvector NOT NULL,
+  CONSTRAINT calls_pkey PRIMARY KEY (tenant, id)
+);
+
+CREATE INDEX calls_by_agent ON sallyport.calls USING btree (tenant, agent, at, id);
+CREATE INDEX calls_by_outcome ON sallyport.calls USING btree (tenant, outcome, at, id);
+CREATE INDEX calls_by_time ON sallyport.calls USING btree (tenant, at, id);
+CREATE INDEX calls_by_tool ON sallyport.calls USING btree (tenant, tool, at, id);
+CREATE INDEX calls_by_words ON sallyport.calls USING gin (words);
 
 CREATE TABLE sallyport.chains (
   tenant text NOT NULL,
@@ -78,6 +131,14 @@ CREATE TABLE sallyport.decoys (
   id text NOT NULL,
   created_at bigint NOT NULL,
   CONSTRAINT decoys_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE TABLE sallyport.definitions (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  definition text NOT NULL,
+  CONSTRAINT definitions_pkey PRIMARY KEY (id, tenant)
 );
 
 CREATE TABLE sallyport.delegation_slots (
@@ -230,6 +291,40 @@ CREATE INDEX interactions_by_escalation ON sallyport.interactions USING btree (t
 CREATE INDEX interactions_by_session ON sallyport.interactions USING btree (tenant, session_id, ord);
 CREATE INDEX interactions_by_status ON sallyport.interactions USING btree (tenant, status, ord);
 
+CREATE TABLE sallyport.notice_cursors (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  seq bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT notice_cursors_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE TABLE sallyport.notices (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  channel text NOT NULL,
+  kind text NOT NULL,
+  interaction_id text NOT NULL,
+  state text NOT NULL,
+  attempts bigint NOT NULL,
+  bundle text NOT NULL,
+  next_at bigint,
+  facts text NOT NULL,
+  receipt text,
+  problem text,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT notices_kind_check CHECK ((kind = ANY (ARRAY['asked'::text, 'reminded'::text, 'escalated'::text, 'decided'::text]))),
+  CONSTRAINT notices_pkey PRIMARY KEY (id, tenant),
+  CONSTRAINT notices_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'sent'::text, 'dropped'::text, 'dead'::text])))
+);
+
+CREATE INDEX notices_by_interaction ON sallyport.notices USING btree (tenant, interaction_id, ord);
+CREATE INDEX notices_by_next ON sallyport.notices USING btree (tenant, next_at) WHERE (next_at IS NOT NULL);
+CREATE INDEX notices_by_state ON sallyport.notices USING btree (tenant, state, ord);
+
 CREATE TABLE sallyport.operations (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   tenant text NOT NULL,
@@ -266,6 +361,19 @@ CREATE TABLE sallyport.operations (
 
 CREATE INDEX operations_by_session ON sallyport.operations USING btree (tenant, session_id, ord);
 CREATE INDEX operations_by_status ON sallyport.operations USING btree (tenant, status, ord);
+
+CREATE TABLE sallyport.pauses (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  kind text NOT NULL,
+  subject text NOT NULL,
+  reason text NOT NULL,
+  actor text NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT pauses_kind_check CHECK ((kind = ANY (ARRAY['agent'::text, 'tool'::text, 'session'::text]))),
+  CONSTRAINT pauses_pkey PRIMARY KEY (id, tenant)
+);
 
 CREATE TABLE sallyport.reviewers (
   ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -350,6 +458,7 @@ CREATE TABLE sallyport.switches (
   id text NOT NULL,
   state text NOT NULL,
   reason text NOT NULL,
+  actor text,
   updated_at bigint NOT NULL,
   CONSTRAINT switches_check CHECK (((id <> 'kill'::text) OR (state = ANY (ARRAY['running'::text, 'stopped'::text])))),
   CONSTRAINT switches_pkey PRIMARY KEY (id, tenant)

@@ -1,7 +1,9 @@
 import { SallyportError } from "../../model/errors.ts";
+import { DEFINITIONS } from "../../model/interaction.ts";
 import { RECORDS } from "../../model/records.ts";
 import { systemTimers } from "../../util/timers.ts";
 import { ddlOf, type Migration, POSTGRES, pendingMigrations } from "../ddl.ts";
+import { CALL_INDEX_TABLES } from "./call-index.ts";
 import {
   asStoreError,
   isServerAnswer,
@@ -36,13 +38,37 @@ CREATE TABLE $schema.audit (
   PRIMARY KEY (tenant, seq)
 );`;
 
-const BASELINE = [AUDIT, ...RECORDS.map((record) => ddlOf(record, POSTGRES))].join("\n");
+/** Records that a later migration adds are not part of it. */
+const FIRST = RECORDS.filter((record) => record.name !== DEFINITIONS.name);
+const BASELINE = [AUDIT, CALL_INDEX_TABLES, ...FIRST.map((record) => ddlOf(record, POSTGRES))].join(
+  "\n",
+);
+
+/**
+ * The log in blocks: one row per transaction and tenant. Bodies are compressed already. The old table keeps its entries under
+ * another name, so that a process of the earlier version that still runs fails instead of writing a second end of a chain.
+ */
+const BLOCKS = `ALTER TABLE $schema.audit RENAME TO audit_entries;
+ALTER INDEX $schema.audit_pkey RENAME TO audit_entries_pkey;
+CREATE TABLE $schema.audit_blocks (
+  tenant text NOT NULL,
+  last bigint NOT NULL,
+  at bigint NOT NULL,
+  head bytea NOT NULL,
+  body bytea NOT NULL,
+  PRIMARY KEY (tenant, last)
+);
+ALTER TABLE $schema.audit_blocks ALTER COLUMN body SET STORAGE EXTERNAL;
+${ddlOf(DEFINITIONS, POSTGRES)}`;
 
 /**
  * `$schema` stands for the schema of the store. After the first release a record changes by a further migration, and the
  * baseline stays what it was then.
  */
-export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "baseline", sql: BASELINE }];
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 1, name: "baseline", sql: BASELINE },
+  { version: 2, name: "blocks", sql: BLOCKS },
+];
 
 /** An arbitrary fixed number. The lock is only held while migrating. */
 const MIGRATION_LOCK = 7_255_971;

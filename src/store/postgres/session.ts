@@ -149,7 +149,7 @@ export class WriteSession {
             values: [end.tenant],
           });
           const { rows } = await client.query<{ hash: string }>({
-            text: `SELECT hash FROM ${schema}.audit WHERE tenant = $1 AND seq = $2`,
+            text: `SELECT encode(head, 'hex') AS hash FROM ${schema}.audit_blocks WHERE tenant = $1 AND last = $2`,
             values: [end.tenant, end.seq],
             types: TYPES,
           });

@@ -1,4 +1,4 @@
-import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
+import { type ChainHead, emptyHead, packBlock } from "../../model/audit-entry.ts";
 import type { SallyportError } from "../../model/errors.ts";
 import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
@@ -80,11 +80,11 @@ export class Writer {
     for (const member of inOrderOfTrail(members, takers)) seal(member);
     const moved = [...turns.values()].filter(({ entries }) => entries.length > 0);
     const ends = new Map(moved.map(({ head }) => [head.tenant, head]));
-    const entries = this.#entries(moved);
+    const blocks = this.#blocks(moved);
     // If the entries fail, the server turns the COMMIT into a rollback by itself.
     const committing = sentTogether(client, () =>
       Promise.allSettled([
-        entries === undefined ? undefined : client.query(entries),
+        blocks === undefined ? undefined : client.query(blocks),
         client.query({ text: "COMMIT" }),
       ]),
     );
@@ -119,10 +119,10 @@ export class Writer {
 ends AS MATERIALIZED (SELECT k.tenant, k.seen, e.seq, e.hash, e.at, clock.now,
 CASE WHEN e.at > clock.now + ${JUMP_MS} THEN (SELECT w.state FROM ${schema}.${SWITCHES.name} AS w WHERE w.tenant = k.tenant AND w.id = '${CLOCK}') END AS accepted
 FROM clock, unnest($1::text[], $3::bigint[]) AS k(tenant, seen)
-LEFT JOIN LATERAL (SELECT seq, hash, at FROM ${schema}.audit WHERE tenant = k.tenant ORDER BY seq DESC LIMIT 1) AS e ON true),
+LEFT JOIN LATERAL (${endOf(schema, "k.tenant")}) AS e ON true),
 timed AS (SELECT tenant, CASE WHEN accepted IS NOT NULL AND extract(epoch FROM accepted::timestamptz) * 1000 >= at THEN now ELSE greatest(at, now) END AS time FROM ends)
 SELECT ends.*, set_config('${TIMES}', (SELECT json_object_agg(tenant, time)::text FROM timed), true) AS times,
-CASE WHEN seq > seen THEN (SELECT s.hash FROM ${schema}.audit AS s WHERE s.tenant = ends.tenant AND s.seq = ends.seen) END AS seen_hash
+CASE WHEN seq > seen THEN (SELECT encode(s.head, 'hex') FROM ${schema}.audit_blocks AS s WHERE s.tenant = ends.tenant AND s.last = ends.seen) END AS seen_hash
 FROM ends`;
     const values = [tenants, clock?.now() ?? null, seen.map((head) => head?.seq ?? null)];
     const ended = client.query<EndRow>({ name: statementName(text), text, values, types: TYPES });
@@ -235,17 +235,25 @@ FROM ends`;
   }
 
   /** Built before anything is sent: if it cannot be built, no COMMIT may have been sent. */
-  #entries(moved: readonly Turn[]): PgQuery | undefined {
+  #blocks(moved: readonly Turn[]): PgQuery | undefined {
     if (moved.length === 0) return undefined;
     const { schema } = this.#options;
-    const text = `INSERT INTO ${schema}.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
-SELECT * FROM json_to_recordset($1::json) AS x(tenant text, seq bigint, at bigint, type text, subject text, session text, actor text, data text, salt text, hash text)`;
-    const entries = moved.flatMap(({ entries: some, entryAt }) =>
-      // The hashes of the data and of the previous entry can be computed from what is stored, so they are not sent.
-      some.map(({ dataHash: _, prev: _prev, ...one }) => ({ ...one, at: entryAt })),
+    const text = `INSERT INTO ${schema}.audit_blocks (tenant, last, at, head, body)
+SELECT x.tenant, x.last, x.at, decode(x.head, 'hex'), decode(x.body, 'base64') FROM json_to_recordset($1::json) AS x(tenant text, last bigint, at bigint, head text, body text)`;
+    const blocks = moved.map(
+      ({ head: { tenant, seq: last, hash: head }, entries, entryAt: at }) => {
+        const body = Buffer.from(packBlock(entries)).toString("base64");
+        return { tenant, last, at, head, body };
+      },
     );
-    return { name: statementName(text), text, values: [JSON.stringify(entries)] };
+    return { name: statementName(text), text, values: [JSON.stringify(blocks)] };
   }
+}
+
+/** SQL for the end of a chain: its last block, or its last entry of the first format while it has no block. */
+export function endOf(schema: string, tenant: string): string {
+  return `(SELECT last AS seq, encode(head, 'hex') AS hash, at FROM ${schema}.audit_blocks WHERE tenant = ${tenant} ORDER BY last DESC LIMIT 1)
+UNION ALL (SELECT seq, hash, at FROM ${schema}.audit_entries WHERE tenant = ${tenant} ORDER BY seq DESC LIMIT 1) ORDER BY seq DESC LIMIT 1`;
 }
 
 /** Whatever the default of the database or the role is: a snapshot from before the lock would be refused or stale. */

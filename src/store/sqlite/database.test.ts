@@ -75,7 +75,9 @@ describe("a store of an earlier version", () => {
   const open = (...more: readonly Migration[]) =>
     openDatabase(at("old.db"), 100, undefined, [...MIGRATIONS, ...more]);
   const put = (database: Database) =>
-    database.exec("INSERT INTO switches VALUES (1, 'acme', 'kill', 'running', '\"\"', 7)");
+    database.exec(
+      "INSERT INTO switches (tenant, id, state, reason, updated_at) VALUES ('acme', 'kill', 'running', '\"\"', 7)",
+    );
 
   test("runs only the migrations it lacks, and keeps its rows", () => {
     const before = open();

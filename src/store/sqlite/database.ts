@@ -1,6 +1,7 @@
 import { rmSync, statSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
+import { DEFINITIONS } from "../../model/interaction.ts";
 import { RECORDS } from "../../model/records.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { createPrivateFile } from "../../util/files.ts";
@@ -250,10 +251,7 @@ export function sqliteVersion(): string {
 }
 
 /**
- * The audit log in the order of chains and entries: `ord` is the number of the chain above 32 bits for the entry, so an
- * entry is appended to the end of a table. A key of tenant and number would move the neighbours of every fifth entry to other
- * pages. A full chain is refused, because one entry more would belong to another chain. `data_hash` is null while the data
- * is there to compute it from; erasing the data fills it in.
+ * The audit log of the first format, one row per entry. `ord` is the number of the chain above 32 bits for the entry.
  *
  * There is no index on times of update: every move would rewrite it, and the states that are queried by age are the few in
  * flight.
@@ -278,7 +276,29 @@ CREATE TABLE audit (
   CHECK ((ord & 4294967295) > 0)
 ) STRICT;`;
 
-const BASELINE = [AUDIT, ...RECORDS.map((record) => ddlOf(record, SQLITE))].join("\n");
+/** Records that a later migration adds are not part of it. */
+const FIRST = RECORDS.filter((record) => record.name !== DEFINITIONS.name);
+const BASELINE = [AUDIT, ...FIRST.map((record) => ddlOf(record, SQLITE))].join("\n");
+
+/**
+ * The log in blocks: one row per transaction and tenant. `ord` is the number of the chain above 32 bits for the number of the
+ * block's last entry, so a block is appended to the end of a table; a key of tenant and number would move the neighbours of
+ * every fifth row to other pages. The old table keeps its entries under another name, so that a process of the earlier version
+ * that still runs fails instead of writing a second end of a chain.
+ */
+const BLOCKS = `ALTER TABLE audit RENAME TO audit_entries;
+CREATE TABLE audit_blocks (
+  ord INTEGER PRIMARY KEY,
+  chain INTEGER GENERATED ALWAYS AS (ord >> 32) VIRTUAL,
+  last INTEGER GENERATED ALWAYS AS (ord & 4294967295) VIRTUAL,
+  at INTEGER NOT NULL,
+  head BLOB NOT NULL,
+  body BLOB NOT NULL
+) STRICT;
+${ddlOf(DEFINITIONS, SQLITE)}`;
 
 /** After the first release a record changes by a further migration, and the baseline stays what it was then. */
-export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "baseline", sql: BASELINE }];
+export const MIGRATIONS: readonly Migration[] = [
+  { version: 1, name: "baseline", sql: BASELINE },
+  { version: 2, name: "blocks", sql: BLOCKS },
+];

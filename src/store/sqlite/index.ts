@@ -1,5 +1,4 @@
 import { createRedactor } from "../../audit/redact.ts";
-import type { AuditEntry } from "../../model/audit-entry.ts";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
 import { createIds } from "../../util/ids.ts";
@@ -16,9 +15,10 @@ import {
 } from "../engine.ts";
 import { GroupCommit, type Waiting } from "../group-commit.ts";
 import { createStore, type Store } from "../store.ts";
-import { type AuditRow, entriesOf, type Redact } from "../tenant-engine.ts";
-import { ClockWatch } from "../turn.ts";
+import type { Redact } from "../tenant-engine.ts";
+import { ClockWatch, trustedTime } from "../turn.ts";
 import { epochFile, watchedEngine } from "../watched-engine.ts";
+import { sqliteCallIndexes } from "./call-index.ts";
 import {
   asStoreError,
   type Database,
@@ -123,6 +123,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
   const listeners = new CommitListeners();
+  const calls = sqliteCallIndexes(file, patienceMs);
   let mode: ThreadMode = file === ":memory:" ? "never" : (options.thread ?? "when busy");
   let thread: WriteThread | undefined;
   /** How many changes have come in large groups. */
@@ -258,19 +259,6 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     }
   }
 
-  function entries(tenant: string, after: number, limit: number): AuditEntry[] {
-    const chain = writer.chains.find(tenant);
-    if (chain === undefined) return [];
-    const rows = statements
-      .prepare(
-        `SELECT ? AS tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash
-FROM audit WHERE ord >= (? << 32) | ? AND ord < (? + 1) << 32 ORDER BY ord LIMIT ?`,
-      )
-      // Also the row before the first: its hash is the `prev` of the next.
-      .all(tenant, chain, after, chain, limit + 1) as AuditRow[];
-    return entriesOf(rows, after, limit);
-  }
-
   return {
     name: "sqlite",
     capabilities: { durable: file !== ":memory:", manyProcesses: file !== ":memory:" },
@@ -283,17 +271,19 @@ FROM audit WHERE ord >= (? << 32) | ? AND ord < (? + 1) << 32 ORDER BY ord LIMIT
       }),
     find: (tenant, table, query) =>
       reading(() => statements.find(tenant, table, query, clock.now())),
-    entries: (tenant, { after, limit }) => reading(() => entries(tenant, after, limit)),
+    entries: (tenant, part) => reading(() => writer.entries(tenant, part)),
     head: (tenant) => reading(() => writer.head(tenant)),
     heads: () => reading(() => writer.chains.heads()),
-    now: () => reading(() => clock.now()),
+    now: () => reading(() => trustedTime(clock.now(), clockWatch)),
     onCommit: (listener) => listeners.add(listener),
     backdate: (tenant, table, id, column, at) =>
       reading(() => {
         const sql = `UPDATE ${table.name} SET ${column} = ? WHERE tenant = ? AND id = ?`;
         statements.prepare(sql).run(at, tenant, id);
       }),
+    callIndex: (tenant) => calls.of(tenant),
     async close() {
+      calls.close();
       await group.close();
       await thread?.close();
       if (database.open) database.close();

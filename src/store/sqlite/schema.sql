@@ -1,7 +1,16 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 1
+-- user_version 2
 
-CREATE TABLE audit (
+CREATE TABLE audit_blocks (
+  ord INTEGER PRIMARY KEY,
+  chain INTEGER GENERATED ALWAYS AS (ord >> 32) VIRTUAL,
+  last INTEGER GENERATED ALWAYS AS (ord & 4294967295) VIRTUAL,
+  at INTEGER NOT NULL,
+  head BLOB NOT NULL,
+  body BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE "audit_entries" (
   ord INTEGER PRIMARY KEY,
   chain INTEGER GENERATED ALWAYS AS (ord >> 32) VIRTUAL,
   seq INTEGER GENERATED ALWAYS AS (ord & 4294967295) VIRTUAL,
@@ -16,6 +25,20 @@ CREATE TABLE audit (
   hash TEXT NOT NULL,
   CHECK ((ord & 4294967295) > 0)
 ) STRICT;
+
+CREATE TABLE breakers (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  state TEXT NOT NULL,
+  failures INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  closed_by TEXT NOT NULL,
+  updated_at INTEGER NOT NULL,
+  CHECK (state IN ('closed','open'))
+) STRICT;
+
+CREATE UNIQUE INDEX breakers_key ON breakers (tenant, id);
 
 CREATE TABLE call_keys (
   ord INTEGER PRIMARY KEY,
@@ -86,6 +109,15 @@ CREATE TABLE decoys (
 ) STRICT;
 
 CREATE UNIQUE INDEX decoys_key ON decoys (tenant, id);
+
+CREATE TABLE definitions (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  definition TEXT NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX definitions_key ON definitions (tenant, id);
 
 CREATE TABLE delegation_slots (
   ord INTEGER PRIMARY KEY,
@@ -248,6 +280,44 @@ CREATE INDEX interactions_by_status ON interactions (tenant, status, ord);
 
 CREATE UNIQUE INDEX interactions_key ON interactions (tenant, id);
 
+CREATE TABLE notice_cursors (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX notice_cursors_key ON notice_cursors (tenant, id);
+
+CREATE TABLE notices (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  interaction_id TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  bundle TEXT NOT NULL,
+  next_at INTEGER,
+  facts TEXT NOT NULL,
+  receipt TEXT,
+  problem TEXT,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  CHECK (kind IN ('asked','reminded','escalated','decided')),
+  CHECK (state IN ('waiting','sent','dropped','dead'))
+) STRICT;
+
+CREATE INDEX notices_by_interaction ON notices (tenant, interaction_id, ord);
+
+CREATE INDEX notices_by_next ON notices (tenant, next_at) WHERE next_at IS NOT NULL;
+
+CREATE INDEX notices_by_state ON notices (tenant, state, ord);
+
+CREATE UNIQUE INDEX notices_key ON notices (tenant, id);
+
 CREATE TABLE operations (
   ord INTEGER PRIMARY KEY,
   tenant TEXT NOT NULL,
@@ -286,6 +356,20 @@ CREATE INDEX operations_by_session ON operations (tenant, session_id, ord);
 CREATE INDEX operations_by_status ON operations (tenant, status, ord);
 
 CREATE UNIQUE INDEX operations_key ON operations (tenant, id);
+
+CREATE TABLE pauses (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  CHECK (kind IN ('agent','tool','session'))
+) STRICT;
+
+CREATE UNIQUE INDEX pauses_key ON pauses (tenant, id);
 
 CREATE TABLE reviewers (
   ord INTEGER PRIMARY KEY,
@@ -369,6 +453,7 @@ CREATE TABLE switches (
   id TEXT NOT NULL,
   state TEXT NOT NULL,
   reason TEXT NOT NULL,
+  actor TEXT,
   updated_at INTEGER NOT NULL,
   CHECK (id <> 'kill' OR state IN ('running','stopped'))
 ) STRICT;

@@ -1,11 +1,18 @@
 import Sqlite from "better-sqlite3";
-import { type ChainHead, emptyHead } from "../../model/audit-entry.ts";
+import {
+  type AuditEntry,
+  type Block,
+  type ChainHead,
+  emptyHead,
+  packBlock,
+} from "../../model/audit-entry.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { CLOCK, SWITCHES } from "../../model/switch.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { type Clock, toIso } from "../../util/clock.ts";
 import type { Random } from "../../util/random.ts";
 import type { Cell } from "../engine.ts";
+import { type AuditRow, entriesOf, entriesOfBlocks, type TrailPart } from "../tenant-engine.ts";
 import { type ClockWatch, Turn } from "../turn.ts";
 import type { Database, Statement } from "./database.ts";
 import {
@@ -41,6 +48,7 @@ type Found = Cells | undefined;
 interface ChainTurn {
   chain: number | undefined;
   readonly turn: Turn;
+  readonly entries: AuditEntry[];
   /** What the clock said. */
   readonly time: number;
 }
@@ -60,7 +68,10 @@ export class Writer {
   readonly #back: Statement;
   readonly #unmark: Statement;
   readonly #end: Statement;
-  readonly #entry: Statement;
+  readonly #oldEnd: Statement;
+  readonly #block: Statement;
+  readonly #oldEntries: Statement;
+  readonly #blocks: Statement;
   readonly #accepted: Statement;
   readonly #clock: Clock;
   readonly chains: Chains;
@@ -75,13 +86,25 @@ export class Writer {
     this.#mark = database.prepare("SAVEPOINT change");
     this.#back = database.prepare("ROLLBACK TO change");
     this.#unmark = database.prepare("RELEASE change");
-    const end = `SELECT seq, hash, at, ${NOW_SQL} FROM audit WHERE ord > ? << 32 AND ord < (? + 1) << 32 ORDER BY ord DESC LIMIT 1`;
-    this.#end = (database.prepare(end) as Statement).raw();
+    const last = `${NOW_SQL} FROM audit_blocks WHERE ${inChain("?")} ORDER BY ord DESC LIMIT 1`;
+    this.#end = database.prepare(`SELECT last, ${hexOf("head")}, at, ${last}`).raw();
+    const old = `${NOW_SQL} FROM audit_entries WHERE ${inChain("?")} ORDER BY ord DESC LIMIT 1`;
+    this.#oldEnd = database.prepare(`SELECT seq, hash, at, ${old}`).raw();
+    this.#oldEntries = database.prepare(
+      `SELECT @tenant AS tenant, seq, at, type, subject, session, actor, data, salt, data_hash, hash
+FROM audit_entries WHERE ord >= (@chain << 32) | @after AND ord < (@chain + 1) << 32 ORDER BY ord LIMIT @limit`,
+    );
+    // From the block before the first, whose head is the link, to the one with the last entry that is asked for.
+    const part = (which: string) => `(SELECT ${which} AND ${inChain("@chain")})`;
+    this.#blocks = database.prepare(
+      `SELECT last, at, ${hexOf("head")} AS head, body FROM audit_blocks WHERE ${inChain("@chain")}
+AND ord >= coalesce(${part("max(ord) FROM audit_blocks WHERE ord <= (@chain << 32) | @after")}, 0)
+AND ord <= coalesce(${part("min(ord) FROM audit_blocks WHERE ord >= ((@chain << 32) | @after) + @limit")}, 1 << 62) ORDER BY ord`,
+    );
     const accepted = `SELECT state FROM ${SWITCHES.name} WHERE tenant = ? AND id = ?`;
     this.#accepted = (database.prepare(accepted) as Statement).pluck();
-    this.#entry = database.prepare(
-      "INSERT INTO audit (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((? << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    );
+    const block = "INSERT INTO audit_blocks (ord, at, head, body) VALUES ((? << 32) | ?, ?, ?, ?)";
+    this.#block = database.prepare(block);
   }
 
   /**
@@ -111,6 +134,7 @@ export class Writer {
         }
         return this.#change(order, turn);
       });
+      for (const turn of turns.values()) this.#seal(turn);
       this.#commitGroup();
       return answers;
     } catch (error) {
@@ -135,7 +159,7 @@ export class Writer {
     const { random, clockWatch: watch } = this.#options;
     const accepted = () => String(this.#accepted.get(tenant, CLOCK) ?? "");
     const turn = new Turn(headOf(tenant, end), time, random, { watch, accepted });
-    return { chain, time, turn };
+    return { chain, time, turn, entries: [] };
   }
 
   #change(order: WriteOrder, its: ChainTurn): Answer {
@@ -211,23 +235,23 @@ export class Writer {
     return prepared;
   }
 
-  #append(event: EventOrder, rows: readonly Cells[], its: ChainTurn): void {
+  #append(event: EventOrder, rows: readonly Cells[], { turn, entries }: ChainTurn): void {
     const { draft, sealed } = this.#filled(event, rows);
-    const entry = its.turn.chain(draft, sealed);
-    const { tenant, seq, type, subject, session, actor, data, salt, hash } = entry;
+    entries.push(turn.chain(draft, sealed));
+  }
+
+  /** Writes what the tenant's changes have appended as one block. A change that is refused starts no chain. */
+  #seal(its: ChainTurn): void {
+    const { turn, entries } = its;
+    if (entries.length === 0) return;
+    const { tenant, seq, hash } = turn.head;
+    if (seq > MOST_ENTRIES) {
+      const hint =
+        "The chain of this tenant is full, because its entries are numbered up to 4,294,967,295.";
+      throw new SallyportError("invalid_input", { what: "change", tenant, hint });
+    }
     its.chain ??= this.chains.begin(tenant);
-    this.#entry.run(
-      its.chain,
-      seq,
-      its.turn.entryAt,
-      type,
-      subject,
-      session,
-      actor,
-      data,
-      salt,
-      hash,
-    );
+    this.#block.run(its.chain, seq, turn.entryAt, Buffer.from(hash, "hex"), packBlock(entries));
   }
 
   /** An event with its facts filled in. Throws invalid_input. */
@@ -250,7 +274,28 @@ export class Writer {
   }
 
   #endOf(chain: number | undefined): End | undefined {
-    return chain === undefined ? undefined : (this.#end.get(chain, chain) as End | undefined);
+    if (chain === undefined) return undefined;
+    return (this.#end.get(chain, chain) ?? this.#oldEnd.get(chain, chain)) as End | undefined;
+  }
+
+  /** The part of a trail that a reader asks for: entries of the first format, then those in blocks. */
+  entries(tenant: string, { after, limit }: TrailPart): AuditEntry[] {
+    const chain = this.chains.find(tenant);
+    if (chain === undefined) return [];
+    const end = this.#oldEnd.get(chain, chain) as End | undefined;
+    const before = end && { seq: end[0], hash: end[1] };
+    const old =
+      before !== undefined && after < before.seq ? this.#old(tenant, chain, after, limit) : [];
+    const rest = { after: Math.max(after, before?.seq ?? 0), limit: limit - old.length };
+    if (rest.limit <= 0) return old;
+    const blocks = this.#blocks.all({ chain, ...rest }) as Block[];
+    return [...old, ...entriesOfBlocks(tenant, blocks, rest, before)];
+  }
+
+  #old(tenant: string, chain: number, after: number, limit: number): AuditEntry[] {
+    // Also the row before the first: its hash is the `prev` of the next.
+    const rows = this.#oldEntries.all({ tenant, chain, after, limit: limit + 1 }) as AuditRow[];
+    return entriesOf(rows, { after, limit });
   }
 }
 
@@ -293,6 +338,18 @@ function cellOf({ step, cell }: Place, rows: readonly Cells[]): Cell {
   return found;
 }
 
+/** Whether a row of the log belongs to a chain. */
+function inChain(nr: string): string {
+  return `ord > ${nr} << 32 AND ord < (${nr} + 1) << 32`;
+}
+
+function hexOf(column: string): string {
+  return `lower(hex(${column}))`;
+}
+
+/** What fits into the 32 bits for the number of an entry: one more would belong to another chain. */
+const MOST_ENTRIES = 2 ** 32 - 1;
+
 /** In seconds, to the millisecond. */
 const NOW_SQL = "unixepoch('now', 'subsec')";
 
@@ -319,9 +376,11 @@ export class Chains {
     this.#find = database.prepare("SELECT nr FROM chains WHERE tenant = ?").pluck();
     this.#add = database.prepare("INSERT INTO chains (tenant) VALUES (?) RETURNING nr").pluck();
     // One statement for all of them: an anchor round reads every tenant.
+    const endIn = (table: string) => `(SELECT max(ord) FROM ${table} WHERE ${inChain("c.nr")})`;
     this.#heads = database.prepare(
-      `SELECT c.tenant, a.seq, a.hash, a.at FROM chains AS c JOIN audit AS a
-ON a.ord = (SELECT max(ord) FROM audit WHERE ord > c.nr << 32 AND ord < (c.nr + 1) << 32) ORDER BY c.tenant`,
+      `SELECT c.tenant, b.last AS seq, ${hexOf("b.head")} AS hash, b.at FROM chains AS c JOIN audit_blocks AS b ON b.ord = ${endIn("audit_blocks")}
+UNION ALL SELECT c.tenant, e.seq, e.hash, e.at FROM chains AS c JOIN audit_entries AS e ON e.ord = ${endIn("audit_entries")}
+WHERE ${endIn("audit_blocks")} IS NULL ORDER BY 1`,
     );
   }
 

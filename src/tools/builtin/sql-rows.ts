@@ -179,7 +179,7 @@ function deleteRow(options: SqlRowsOptions): Tool {
 
 const UNDO_ONLY = { undoOnly: true, permissionClass: "generic" } as const;
 
-/** Undoes an insert: removes the row if nobody changed it since (T9). */
+/** Undoes an insert: removes the row if it has not changed since (T9). */
 function removeRow(options: SqlRowsOptions): Tool {
   const { database, named, keyInput, resources, versionAt } = opened(options);
   return defineTool({

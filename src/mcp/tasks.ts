@@ -1,0 +1,199 @@
+// Calls that wait for a person as tasks of the Tasks extension, for clients that declare it: the call returns at once, and the
+// client asks what became of it whenever it likes, also after a restart. A task is a call of the gate; nothing else is kept.
+
+import type { Session } from "../gate/session.ts";
+import { isSallyportError } from "../model/errors.ts";
+import type { CallAnswer } from "../model/operation.ts";
+import { systemClock, toIso } from "../util/clock.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
+import { resultFor } from "./answers.ts";
+import {
+  CAPABILITIES_KEY,
+  errorMessage,
+  type MessageId,
+  metaOf,
+  type RequestMessage,
+  type ResponseMessage,
+  RPC,
+  resultMessage,
+  withParams,
+} from "./message.ts";
+
+export const TASKS = "io.modelcontextprotocol/tasks";
+
+/** Longer than any approval is good for; results are kept longer still. */
+const TTL_MS = 24 * 3_600_000;
+const POLL_MS = 1_000;
+const MOST_REMEMBERED = 10_000;
+
+export interface CallTasks {
+  /** The answer to a call that has just begun to wait. */
+  created(id: MessageId, key: string, answer: CallAnswer): ResponseMessage;
+  /** What a request about a task is answered with; undefined when the task is not one of the gate. */
+  answer(request: RequestMessage): Promise<ResponseMessage | undefined>;
+}
+
+export interface CallTasksOptions {
+  readonly session: Session;
+  /** Errors of the protocol with which upstreams answered calls, by call. */
+  readonly refusals: ReadonlyMap<string, JsonObject>;
+  /** The client has learned the outcome of this call. Shape: push. */
+  readonly onDelivered: (key: string) => void;
+}
+
+/** Whether the client says with this request that it understands tasks. */
+export function declaresTasks(request: RequestMessage): boolean {
+  const { extensions } = capabilitiesOf(request);
+  return isJsonObject(extensions) && isJsonObject(extensions[TASKS]);
+}
+
+function capabilitiesOf(request: RequestMessage): JsonObject {
+  const given = metaOf(request)[CAPABILITIES_KEY];
+  return isJsonObject(given) ? given : {};
+}
+
+/** The same call for an upstream that must answer it: a call that people approved ends with its outcome, not with a promise. */
+export function withoutTasks(request: RequestMessage): RequestMessage {
+  if (!declaresTasks(request)) return request;
+  const { extensions, ...rest } = capabilitiesOf(request);
+  const others = Object.entries(isJsonObject(extensions) ? extensions : {});
+  const kept = Object.fromEntries(others.filter(([name]) => name !== TASKS));
+  const capabilities: JsonObject = { ...rest, extensions: kept };
+  const meta = { ...metaOf(request), [CAPABILITIES_KEY]: capabilities };
+  return withParams(request, { ...request.params, _meta: meta });
+}
+
+/** What a server says about itself, with tasks. */
+export function withTasksOffered(response: ResponseMessage): ResponseMessage {
+  const { result } = response;
+  if (result === undefined) return response;
+  const capabilities = isJsonObject(result["capabilities"]) ? result["capabilities"] : {};
+  const { extensions } = capabilities;
+  const offered = { ...(isJsonObject(extensions) ? extensions : {}), [TASKS]: {} };
+  const next = { ...result, capabilities: { ...capabilities, extensions: offered } };
+  return { ...response, ...resultMessage(response.id, next) };
+}
+
+export function offersTasks({ result = {} }: ResponseMessage): boolean {
+  const { capabilities } = result;
+  const extensions = isJsonObject(capabilities) ? capabilities["extensions"] : undefined;
+  return isJsonObject(extensions) && TASKS in extensions;
+}
+
+/** The methods about tasks; others of the same name space are not known to the extension. */
+export function isTaskMethod(method: string): boolean {
+  return method === "tasks/get" || method === "tasks/update" || method === "tasks/cancel";
+}
+
+/** The answer to a request about tasks from a client that does not declare them. */
+export function tasksNotDeclared(id: MessageId): ResponseMessage {
+  const text = "Declare the tasks extension with the request.";
+  const requiredCapabilities = { extensions: { [TASKS]: {} } };
+  return errorMessage(id, RPC.missingCapability, text, { requiredCapabilities });
+}
+
+export function unknownTask(id: MessageId): ResponseMessage {
+  return errorMessage(id, RPC.invalidParams, "There is no such task.");
+}
+
+export function createCallTasks(options: CallTasksOptions): CallTasks {
+  const { session, refusals, onDelivered } = options;
+  const known = new Map<string, { readonly createdAt: string; isCancelled: boolean }>();
+
+  function about(key: string) {
+    const now = toIso(systemClock.now());
+    const task = known.get(key) ?? { createdAt: now, isCancelled: false };
+    known.set(key, task);
+    const [oldest] = known.keys();
+    if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
+    const { createdAt } = task;
+    const times = { createdAt, lastUpdatedAt: now, ttlMs: TTL_MS, pollIntervalMs: POLL_MS };
+    return { task, fields: { taskId: key, ...times } };
+  }
+
+  /** The questions that reviewers asked back about this call. */
+  async function asked(answer: CallAnswer): Promise<JsonObject> {
+    if (answer.answer !== "pending") return {};
+    const open = await session.askedBack();
+    return Object.fromEntries(
+      open
+        .filter(({ id }) => id === answer.interactionId)
+        .map(({ id, remarks }) => [
+          id,
+          {
+            method: "elicitation/create",
+            params: {
+              mode: "form",
+              message: String(remarks.at(-1)?.text ?? "A reviewer asks about this call."),
+              requestedSchema: REPLY,
+            },
+          },
+        ]),
+    );
+  }
+
+  async function state(key: string, answer: CallAnswer): Promise<JsonObject> {
+    const { task, fields } = about(key);
+    if (answer.answer === "pending" || answer.answer === "unknown") {
+      const inputRequests = await asked(answer);
+      const statusMessage = answer.text;
+      return Object.keys(inputRequests).length === 0
+        ? { ...fields, status: "working", statusMessage }
+        : { ...fields, status: "input_required", statusMessage, inputRequests };
+    }
+    onDelivered(key);
+    if (task.isCancelled) return { ...fields, status: "cancelled" };
+    const error = refusals.get(key);
+    if (error !== undefined) return { ...fields, status: "failed", error };
+    return { ...fields, status: "completed", result: resultFor(answer) };
+  }
+
+  async function cancel(key: string, answer: CallAnswer): Promise<void> {
+    if (answer.answer !== "pending") return;
+    try {
+      await session.withdraw(answer.interactionId, "The client cancelled the task.");
+      about(key).task.isCancelled = true;
+    } catch (error) {
+      // Decided in the meantime, and that stands.
+      if (!isSallyportError(error, "already_answered")) throw error;
+    }
+  }
+
+  async function update(answer: CallAnswer, responses: JsonValue | undefined): Promise<void> {
+    if (!isJsonObject(responses)) return;
+    for (const id of Object.keys(await asked(answer))) {
+      if (Object.hasOwn(responses, id)) await session.reply(id, replyIn(responses[id]));
+    }
+  }
+
+  return {
+    created(id, key, answer) {
+      const { fields } = about(key);
+      const task = { resultType: "task", ...fields, status: "working", statusMessage: answer.text };
+      return resultMessage(id, task);
+    },
+    async answer({ id, method, params }) {
+      const { taskId } = params;
+      const answer = typeof taskId === "string" ? await session.resultOf(taskId) : undefined;
+      if (answer === undefined || typeof taskId !== "string") return undefined;
+      if (method === "tasks/cancel") await cancel(taskId, answer);
+      else if (method === "tasks/update") await update(answer, params["inputResponses"]);
+      const said = method === "tasks/get" ? await state(taskId, answer) : {};
+      return resultMessage(id, { resultType: "complete", ...said });
+    },
+  };
+}
+
+const REPLY = {
+  type: "object",
+  properties: { reply: { type: "string", description: "The answer to the reviewer." } },
+  required: ["reply"],
+};
+
+/** What the client's person or model answered, as a remark for the reviewer. */
+function replyIn(response: JsonValue | undefined): string {
+  const { action, content } = isJsonObject(response) ? response : {};
+  if (action !== undefined && action !== "accept") return `The client said: ${String(action)}.`;
+  const reply = isJsonObject(content) ? content["reply"] : undefined;
+  return typeof reply === "string" && reply !== "" ? reply : JSON.stringify(content ?? response);
+}

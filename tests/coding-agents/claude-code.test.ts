@@ -1,0 +1,190 @@
+// Stories of the published Claude Code behind the gate.
+
+import { execFileSync } from "node:child_process";
+import { closeSync, constants, existsSync, openSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { HOSTS } from "../support/hosts/run-host.ts";
+import { installHosts, noHosts } from "../support/hosts.ts";
+import type { Script } from "../support/scripted-model.ts";
+import { approve, asks, openWorld, PERSON, treeOf, type World } from "./world.ts";
+
+const { shell, write } = HOSTS["claude-code"];
+
+beforeAll(async () => {
+  if (noHosts === undefined) await installHosts();
+});
+
+// skip: the program is hundreds of megabytes
+describe.skipIf(noHosts !== undefined)("Claude Code", { timeout: 120_000 }, () => {
+  test("a command that a rule denies does not run, and the model is told why", async () => {
+    const world = await openWorld("claude-code");
+    await world.run(asks(shell("toolu_1", "rm -rf src")));
+    expect(world.told.get("toolu_1")).toMatch(/cannot be undone/);
+  });
+
+  test("a command that a rule allows runs without a question and is recorded", async () => {
+    const world = await openWorld("claude-code", { commands: [["touch", "**"]] });
+    await world.run(asks(shell("toolu_1", "touch MARKER")));
+    expect(world.has("MARKER"), world.told.get("toolu_1")).toBe(true);
+    const { store, gate } = world.served;
+    const [session] = await store.tenant("default").sessions.list({ after: 0, limit: 1 });
+    expect(await gate.operations.listBySession(session?.id ?? "")).toMatchObject([
+      { tool: "coding.shell", status: "success", executor: "claude-code", callId: "toolu_1" },
+    ]);
+    expect(await gate.interactions.list()).toEqual([]);
+  });
+
+  test("a headless call is deferred, approved later and runs once", async () => {
+    const world = await openWorld("claude-code");
+    const call = asks(shell("toolu_1", "touch MARKER && echo ran >> LEDGER"));
+    const first = JSON.parse((await world.run(call)).stdout);
+    expect(first).toMatchObject({ stop_reason: "tool_deferred" });
+    expect(world.has("MARKER")).toBe(false);
+    await approve(world);
+    await world.run(call, { resume: first.session_id, prompt: "" });
+    expect(world.read("LEDGER")).toBe("ran\n");
+  });
+
+  test("a rejected call does not run, and the model is told the reason", async () => {
+    const world = await openWorld("claude-code");
+    const call = asks(shell("toolu_1", "curl http://127.0.0.1:9/"));
+    const { session_id: resume } = JSON.parse((await world.run(call)).stdout);
+    const { gate } = world.served;
+    for (const { id, hash } of await gate.interactions.list()) {
+      await gate.interactions.reject(id, { hash, by: PERSON, reason: "not today" });
+    }
+    await world.run(call, { resume, prompt: "" });
+    expect(world.told.get("toolu_1")).toMatch(/not today/);
+  });
+
+  test("the reviewer's edit is what runs, and the model is told", async () => {
+    const world = await openWorld("claude-code");
+    const call = asks(shell("toolu_1", "echo ten >> LEDGER"));
+    const { session_id: resume } = JSON.parse((await world.run(call)).stdout);
+    const { gate } = world.served;
+    const [question] = await gate.interactions.list();
+    if (question === undefined) throw new Error("nothing was asked");
+    const input = {
+      host: "claude-code",
+      tool: "Bash",
+      cwd: world.project,
+      input: { command: "echo one >> LEDGER", description: "go" },
+    };
+    await gate.interactions.edit(question.id, {
+      hash: question.hash,
+      by: "person:bob",
+      inputs: [input],
+    });
+    await approve(world);
+    await world.run(call, { resume, prompt: "" });
+    expect(world.read("LEDGER")).toBe("one\n");
+    expect(`${world.told.get("toolu_1")} ${world.prompts()}`).toMatch(
+      /person:bob changed your call/,
+    );
+  });
+
+  test("a call that waits survives a restart of the server, and runs once", async () => {
+    const world = await openWorld("claude-code");
+    const call = asks(shell("toolu_1", "echo ran >> LEDGER"));
+    const { session_id: resume } = JSON.parse((await world.run(call)).stdout);
+    await world.stop();
+    await world.start();
+    await approve(world);
+    await world.run(call, { resume, prompt: "" });
+    await world.run(call, { resume, prompt: "Again." });
+    expect(world.read("LEDGER")).toBe("ran\n");
+  });
+
+  test("of two calls in one turn that wait, neither is lost and each runs once", async () => {
+    const world = await openWorld("claude-code");
+    const [one, two] = [
+      shell("toolu_1", "echo one >> LEDGER"),
+      shell("toolu_2", "echo two >> LEDGER"),
+    ];
+    const script: Script = ({ results }) => {
+      if (results.length === 0) return { calls: [one, two] };
+      const again = results.find(
+        ({ id, text }) => /Make this call again/.test(text) && !/_again/.test(id),
+      );
+      const isTold = results.some(({ id }) => /_again/.test(id));
+      if (again === undefined || isTold) return { text: "done" };
+      const call = again.id === "toolu_1" ? one : two;
+      return { calls: [{ ...call, id: `${again.id}_again` }] };
+    };
+    const { session_id: resume } = JSON.parse((await world.run(script)).stdout);
+    expect(await world.served.gate.interactions.list()).toHaveLength(2);
+    await approve(world);
+    await world.run(script, { resume, prompt: "" });
+    expect(world.read("LEDGER").trim().split("\n").sort()).toEqual(["one", "two"]);
+  });
+
+  test("a server that is down denies, and says how to start it", async () => {
+    const world = await openWorld("claude-code");
+    await world.stop();
+    await world.run(asks(shell("toolu_1", "touch MARKER")));
+    expect(world.told.get("toolu_1")).toMatch(/Start it with: sallyport serve --data/);
+    expect(world.has("MARKER")).toBe(false);
+  });
+
+  test("a host that is killed while its tool runs leaves a call that is not reported", async () => {
+    const world = await openWorld("claude-code");
+    execFileSync("mkfifo", [path.join(world.project, "pipe")]);
+    const stop = new AbortController();
+    const run = world.run(asks(shell("toolu_1", "cat pipe")), { signal: stop.signal });
+    await expect.poll(async () => heldIn(world), { timeout: 60_000 }).toBe(1);
+    stop.abort();
+    endReader(path.join(world.project, "pipe"));
+    await run;
+    expect(await heldIn(world)).toBe(1);
+  });
+
+  test("a session that edited 20 files and ran 5 commands is rolled back byte for byte", async () => {
+    const world = await openWorld("claude-code", { commands: [["ls", "**"]] });
+    const file = (n: number) =>
+      path.join(world.project, n < 10 ? `f${n}.txt` : `new/deep/f${n}.txt`);
+    for (let n = 0; n < 10; n += 1) writeFileSync(file(n), `line ${n}\r\n\tno line end ${n}`);
+    const before = treeOf(world.project);
+    const edits = Array.from({ length: 20 }, (_, n) => n);
+    const read = (n: number) => ({
+      id: `toolu_r${n}`,
+      name: "Read",
+      input: { file_path: file(n) },
+    });
+    const turns: Turn[] = [
+      { calls: edits.slice(0, 10).map(read) },
+      { calls: edits.map((n) => write(`toolu_w${n}`, file(n), `first ${n}\n`)) },
+      { calls: edits.slice(0, 5).map((n) => write(`toolu_v${n}`, file(n), `second ${n}\n`)) },
+      { calls: [1, 2, 3, 4, 5].map((n) => shell(`toolu_s${n}`, `ls f${n}.txt`)) },
+    ];
+    let turn = 0;
+    const { stdout } = await world.run(() => turns[turn++] ?? { text: "done" });
+    expect(world.read("f0.txt"), world.told.get("toolu_w0")).toBe("second 0\n");
+    expect(world.read("new/deep/f19.txt")).toBe("first 19\n");
+    const { session_id } = JSON.parse(stdout);
+    const session = world.served.gate.sessions.open({
+      id: `claude-code:${session_id}`,
+      agent: "claude-code",
+    });
+    const report = await session.rollback("person:ada");
+    expect(report.undone).toHaveLength(25);
+    expect(report.irreversible).toHaveLength(5);
+    expect(treeOf(world.project)).toBe(before);
+    expect(existsSync(path.join(world.project, "new"))).toBe(false);
+  });
+});
+
+type Turn = ReturnType<Script>;
+
+/** Ends a reader that outlives its host; without one there is nothing to open. */
+function endReader(pipe: string): void {
+  try {
+    closeSync(openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENXIO") throw error;
+  }
+}
+
+async function heldIn({ served: { store } }: World): Promise<number> {
+  return (await store.tenant("default").operations.listAbandoned(10, "held")).length;
+}

@@ -1,0 +1,63 @@
+// A picture that a tool reads reaches the model of a flow as a picture.
+
+import type { LanguageModel } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
+import { expect, test } from "vitest";
+import { createFlow } from "../../src/flow/create-flow.ts";
+import { createGate } from "../../src/gate/create-gate.ts";
+import { memoryStore } from "../../src/store/memory/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { callOf, DONE, PLAN, planOf } from "./flow-world.ts";
+import { modelSaying } from "./scripted-model.ts";
+
+test("a picture of a tool is shown to the model as a picture, beside its text [S2-94]", async () => {
+  const base64 = Buffer.from("89504e470d0a1a0a00", "hex").toString("base64");
+  const photo = defineTool({
+    name: "photo.read",
+    description: "Reads a photo.",
+    input: { type: "object" },
+    safety: { effect: "read" },
+    permissionClass: "readonly",
+    execute: () => ({ text: "a photo", data: { kind: "image", mediaType: "image/png", base64 } }),
+  });
+  const gate = createGate({ store: memoryStore(), tools: [photo] });
+  const seen: string[] = [];
+  const said = modelSaying(PLAN, planOf("look"), callOf("photo.read"), DONE);
+  const model: LanguageModel = new MockLanguageModelV4({
+    doGenerate: (options) => {
+      seen.push(
+        JSON.stringify(options.prompt, (_, value) =>
+          ArrayBuffer.isView(value) ? Buffer.from(value as Uint8Array).toString("base64") : value,
+        ),
+      );
+      return said.doGenerate(options);
+    },
+    doStream: (options) => said.doStream(options),
+  });
+  const session = gate.sessions.open({ id: "s", agent: "agent:flow" });
+  const flow = createFlow({
+    model,
+    openSession: () => session,
+    tools: gate.tools,
+    states: memoryStore().tenant("default").flowStates,
+    onProblem: ({ error }) => {
+      throw error;
+    },
+    modelRetries: 0,
+  });
+  const waiting = await flow.handle({ conversationId: "talk", message: "Look at the photo." });
+  if (waiting.outcome !== "waiting") throw new Error(waiting.outcome);
+  const [question] = await gate.interactions.list();
+  if (question === undefined) throw new Error("no question");
+  await gate.interactions.answer(question.id, {
+    hash: question.hash,
+    by: "person:ada",
+    answer: question.choices[0] ?? "yes",
+  });
+  const { outcome } = await flow.resume("talk");
+  expect(outcome).toBe("delivered");
+  const last = seen.at(-1) ?? "";
+  expect(last).toContain("a photo");
+  expect(last).toContain('"mediaType":"image/png"');
+  expect(last).toContain(base64);
+});

@@ -1,0 +1,150 @@
+// Conversations with the agent of a server, over HTTP: begun, answered in the inbox, continued, and nobody else's.
+
+import { expect, test } from "vitest";
+import { continueFlows, createFlow } from "../../src/flow/index.ts";
+import { createGate, type Gate } from "../../src/gate/create-gate.ts";
+import { createServer } from "../../src/http/index.ts";
+import { memoryStore } from "../../src/store/memory/index.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { callOf, DONE, PLAN, planOf } from "../flow/flow-world.ts";
+import { modelSaying } from "../flow/scripted-model.ts";
+import { raw } from "./http-world.ts";
+import { bearer, clientOf, newSession } from "./passes.ts";
+
+async function openTalk(...answers: readonly (string | object)[]) {
+  const sold: string[] = [];
+  const sell = defineTool({
+    name: "shop.sell",
+    description: "Sells.",
+    input: { type: "object" },
+    safety: { effect: "external" },
+    execute() {
+      sold.push("one");
+      return "sold";
+    },
+  });
+  const store = memoryStore();
+  const gate = createGate({ store, tools: [sell] });
+  const states = store.tenant("default").flowStates;
+  const flow = createFlow({
+    model: modelSaying(...answers),
+    openSession: ({ conversationId, userId }) =>
+      gate.sessions.open({ id: `talk.${conversationId}`, agent: "agent:shop", owner: userId }),
+    tools: gate.tools,
+    states,
+    onProblem: ({ error }) => problems.push(error),
+    modelRetries: 0,
+  });
+  const problems: unknown[] = [];
+  const server = await createServer({
+    store,
+    gates: { default: gate },
+    flows: { default: flow },
+    onProblem: (error) => problems.push(error),
+  });
+  const token = (subject: string) => server.makeToken({ subject, roles: ["agent"] });
+  const user = clientOf(server.url, await token("app:one"));
+  const pass = await newSession(server, {
+    tenant: "default",
+    subject: "person:ada",
+    roles: ["reviewer", "operator"],
+  });
+  const ada = clientOf(server.url, pass);
+  const wake = continueFlows({
+    flow,
+    states,
+    interactions: gate.interactions,
+    onProblem: ({ error }) => problems.push(error),
+  });
+  return { store, gate, server, user, ada, sold, problems, token, wake };
+}
+
+/** The person says yes to the one open question. */
+async function sayYes(ada: Awaited<ReturnType<typeof openTalk>>["ada"], gate: Gate) {
+  const [question] = await gate.interactions.list();
+  if (question === undefined) throw new Error("no question");
+  const { id, hash, type, choices } = question;
+  if (type === "confirm") return ada.interactions.approve({ id, hash });
+  return ada.interactions.answer({ id, hash, answer: choices[0] ?? "yes" });
+}
+
+test("a conversation is begun, confirmed and delivered over HTTP; its calls are decided in the inbox [S1-45 S1-48]", async () => {
+  const talk = await openTalk(PLAN, planOf("sell"), callOf("shop.sell"), DONE);
+  const { server, user, ada, gate, sold, problems } = talk;
+  const begun = await user.conversations.send({ id: "order", message: "Sell one." });
+  expect(begun).toMatchObject({ id: "app:one:order", outcome: "waiting" });
+  const { id, interaction: plan } = begun;
+  if (plan === undefined) throw new Error("no question");
+  expect(await user.conversations.get({ id })).toMatchObject({
+    user: "app:one",
+    phase: "interrupted",
+    steps: [{ text: "sell", done: false }],
+    waitsFor: { interaction_id: plan.interaction_id },
+  });
+  const answer = { id, interactionId: plan.interaction_id, version: plan.version };
+  expect(await user.conversations.reply(answer), "nobody has answered").toMatchObject({
+    outcome: "waiting",
+  });
+  await sayYes(ada, gate);
+  const called = await user.conversations.reply(answer);
+  expect(called).toMatchObject({ outcome: "waiting", interaction: { type: "confirm" } });
+  expect(sold, "only a person lets it through").toEqual([]);
+  expect(await user.conversations.reply(answer), "an old question").toMatchObject({
+    outcome: "refused",
+  });
+  await sayYes(ada, gate);
+  const confirming = {
+    id,
+    interactionId: called.interaction?.interaction_id ?? "",
+    version: called.interaction?.version ?? 0,
+  };
+  expect(await user.conversations.confirm(confirming)).toMatchObject({ outcome: "delivered" });
+  expect(sold).toEqual(["one"]);
+  expect(await user.conversations.resume({ id })).toMatchObject({ outcome: "nothing_stored" });
+  await expect(user.conversations.get({ id })).rejects.toMatchObject({ code: "not_found" });
+  expect(problems).toEqual([]);
+  await server.close();
+});
+
+test("an answer in the inbox wakes a waiting conversation, without its user [S1-47]", async () => {
+  const talk = await openTalk(PLAN, planOf("sell"), callOf("shop.sell"), DONE);
+  const { server, user, ada, gate, sold, wake, problems } = talk;
+  const { id } = await user.conversations.send({ message: "Sell one." });
+  expect((await ada.conversations.list()).items).toMatchObject([{ id, user: "app:one" }]);
+  await sayYes(ada, gate);
+  expect(await wake()).toEqual([id]);
+  await sayYes(ada, gate);
+  expect(await wake()).toEqual([id]);
+  expect(sold).toEqual(["one"]);
+  expect((await ada.conversations.list()).items).toEqual([]);
+  expect(problems).toEqual([]);
+  await server.close();
+});
+
+test("nobody sees or continues the conversation of another, and a server without an agent says so", async () => {
+  const { server, user, token, store, gate } = await openTalk(PLAN, planOf("sell"));
+  const { id } = await user.conversations.send({ id: "x", message: "Sell one." });
+  const other = clientOf(server.url, await token("app:two"));
+  for (const work of [
+    () => other.conversations.get({ id }),
+    () => other.conversations.resume({ id }),
+    () => other.conversations.reply({ id, interactionId: "i", version: 1 }),
+    () => other.conversations.confirm({ id, interactionId: "i", version: 1 }),
+  ]) {
+    await expect(work()).rejects.toMatchObject({ code: "not_found" });
+  }
+  expect((await other.conversations.list()).items).toEqual([]);
+  const bare = await createServer({ store, gates: { default: gate } });
+  const { text, status } = await raw(`${bare.url}/v1/conversations`, {
+    method: "POST",
+    headers: {
+      ...bearer(await bare.makeToken({ subject: "app:one", roles: ["agent"] })),
+      "content-type": "application/json",
+    },
+    body: JSON.stringify({ message: "Hello" }),
+  });
+  expect(status).toBe(404);
+  expect(text).toContain("holds no conversations");
+  await bare.close();
+  await server.close();
+});

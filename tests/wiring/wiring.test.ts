@@ -1,0 +1,149 @@
+// Nothing painted on: every option, hook point, flag, rule field and exported function is read by the product, and a test that
+// goes through a public door shows what it changes. What is accepted and ignored fails here.
+
+import { expect, test } from "vitest";
+import { PARTS, rowsOf } from "../behaviours/rows.ts";
+import { exportsOf, surfacesOf } from "../behaviours/surfaces.ts";
+import { filesIn, isTest, linesWith, read, stringsIn } from "../support/source-files.ts";
+
+const source = filesIn("src").filter((file) => file.endsWith(".ts") && !isTest(file));
+const isTestFile = (file: string) => /\.(?:ts|tsx|mjs|py)$/.test(file);
+const testFiles = [...filesIn("tests"), ...filesIn("src").filter(isTest)].filter(
+  (file) => isTestFile(file) && !/^tests\/(?:wiring\/wiring|behaviours\/)/.test(file),
+);
+/** Tests and examples that use the package as its users do. */
+const throughDoors = [
+  ...testFiles.filter((file) => surfacesOf(file).length > 0),
+  ...filesIn("examples").filter(isTestFile),
+];
+const texts = new Map([...source, ...testFiles, ...throughDoors].map((file) => [file, read(file)]));
+
+/** Seen only after hours, or with megabytes that nobody reads: the tests of their own parts show them. */
+const NOT_SEEN: Readonly<Record<string, string>> = {
+  keyKeepMs: "how long the answer to a key is kept: hours",
+  listenerBytes: "when a listener that does not read is disconnected: a megabyte behind",
+};
+
+/** For authors of tools and stores, who take the place of parts of the product. */
+const FOR_AUTHORS: readonly string[] = ["Notices", "qualifierOf", "readUndo"];
+
+function mentions(files: readonly string[], name: string): boolean {
+  const word = new RegExp(`\\b${name}\\b`);
+  return files.some((file) => word.test(texts.get(file) ?? ""));
+}
+
+/** The names of the fields of an interface. */
+function fieldsOf(file: string, type: string): readonly string[] {
+  const [, body = ""] =
+    new RegExp(`interface ${type}\\b[^{]*\\{\\n([\\s\\S]*?)\\n\\}`).exec(read(file)) ?? [];
+  return [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??[:(]/gm)].map(([, name = ""]) => name);
+}
+
+/** Those that no line of these files reads as a property, destructures or passes on. */
+function unread(names: readonly string[], files: readonly string[]): readonly string[] {
+  return names.filter((name) => {
+    const use = new RegExp(`\\.${name}\\b|[{,(]\\s*${name}\\s*[,:=})]|^\\s*${name},$`);
+    return !files.some((file) => linesWith(file, use).length > 0);
+  });
+}
+
+function untested(names: readonly string[]): readonly string[] {
+  return names.filter((name) => NOT_SEEN[name] === undefined && !mentions(throughDoors, name));
+}
+
+test("every option of the gate is read by the product and changes something in a test through a door", () => {
+  const options = fieldsOf("src/gate/options.ts", "GateOptions");
+  expect(options.length, "void: no options found").toBeGreaterThan(35);
+  const gate = source.filter((file) => /^src\/gate\//.test(file) && file !== "src/gate/options.ts");
+  expect(unread(options, gate)).toEqual([]);
+  expect(untested(options)).toEqual([]);
+});
+
+test("every option of the server, the client and the flow is read and tested", () => {
+  const cases = [
+    ["src/http/create-server.ts", "ServerOptions", /^src\/http\//],
+    ["src/http/route.ts", "HttpLimits", /^src\/http\//],
+    ["src/client/create-client.ts", "ClientOptions", /^src\/client\//],
+    ["src/flow/create-flow.ts", "FlowOptions", /^src\/flow\//],
+  ] as const;
+  for (const [file, type, folder] of cases) {
+    const options = fieldsOf(file, type);
+    expect(options.length, `void: ${type}`).toBeGreaterThan(5);
+    const inside = source.filter((one) => folder.test(one));
+    expect(unread(options, inside), type).toEqual([]);
+    expect(untested(options), type).toEqual([]);
+  }
+});
+
+test("every hook point is asked by the step that its name says", async () => {
+  const { HOOK_POINTS } = await import("../../src/index.ts");
+  const table = "src/policy/before-call.ts";
+  const asked = source.filter((file) => /^src\/(?:gate|flow)\//.test(file) && file !== table);
+  const points = Object.keys(HOOK_POINTS);
+  expect(points).toHaveLength(14);
+  const silent = points.filter((point) => !asked.some((file) => stringsIn(file).includes(point)));
+  expect(silent).toEqual([]);
+  expect(untested(points)).toEqual([]);
+});
+
+test("every gate point is evaluated by the product", async () => {
+  const { GATE_POINTS } = await import("../../src/index.ts");
+  const files = source.filter((file) => /^src\/(?:gate|delegation|policy)\//.test(file));
+  const silent = GATE_POINTS.filter(
+    (point) => !files.some((file) => stringsIn(file).includes(point)),
+  );
+  expect(silent).toEqual([]);
+});
+
+test("every flag that a tool declares is read outside of the file that declares it", async () => {
+  const { NO_CAPABILITY, NO_METADATA } = await import("../../src/tools/index.ts");
+  const flags = [...Object.keys(NO_CAPABILITY), ...Object.keys(NO_METADATA)];
+  expect(flags.length, "void: no flags found").toBeGreaterThan(10);
+  const elsewhere = source.filter((file) => file !== "src/tools/tool.ts");
+  // Some are read by a function of their own, which the product calls.
+  const byFunction = flags.filter((flag) => mentions(elsewhere, `${flag}Of`));
+  expect(unread(flags, elsewhere).filter((flag) => !byFunction.includes(flag))).toEqual([]);
+  expect(untested(flags)).toEqual([]);
+});
+
+test("every field of a rule and of a test of the input takes part in matching", () => {
+  const rule = fieldsOf("src/policy/policy.ts", "Rule");
+  const tests = fieldsOf("src/policy/patterns.ts", "InputTest");
+  expect(rule.length + tests.length, "void: no fields found").toBeGreaterThan(15);
+  const policy = source.filter((file) => file.startsWith("src/policy/"));
+  expect(unread([...rule, ...tests], policy)).toEqual([]);
+  expect(untested([...rule, ...tests])).toEqual([]);
+});
+
+test("every value that the package exports is used by the product, a test or an example", () => {
+  const { exports } = JSON.parse(read("package.json")) as {
+    exports: Record<string, { "sallyport-source": string }>;
+  };
+  const unused = Object.entries(exports).flatMap(([entry, { "sallyport-source": file }]) =>
+    exportsOf(file.slice(2))
+      // Tables in capitals are data.
+      .filter(({ name }) => !/^[A-Z_]+$/.test(name) && !FOR_AUTHORS.includes(name))
+      .filter(({ name, from }) => {
+        const others = source.filter((one) => one !== from && !one.endsWith("/index.ts"));
+        return !mentions([...testFiles, ...throughDoors, ...others], name);
+      })
+      .map(({ name }) => `${entry}: ${name}`),
+  );
+  expect(unused).toEqual([]);
+});
+
+test("every row of the specification has a test that goes through a public door", () => {
+  const proved = new Set<string>();
+  const ROW = /\b(?:S[0-4]|I)-\d{2,3}\b/g;
+  const cases = source.filter((file) => file.includes("/conformance"));
+  const named = [...cases, ...testFiles.filter((file) => surfacesOf(file).length > 0)];
+  for (const file of named.filter((one) => !/^tests\/(?:docs|proof)\//.test(one))) {
+    for (const id of stringsIn(file).flatMap((text) => text.match(ROW) ?? [])) proved.add(id);
+  }
+  for (const id of stringsIn("tests/wiring/rows.test.ts").flatMap(
+    (text) => text.match(ROW) ?? [],
+  )) {
+    proved.add(id);
+  }
+  expect(PARTS.flatMap(rowsOf).filter((id) => !proved.has(id))).toEqual([]);
+});
