@@ -1,6 +1,7 @@
 // The files in deploy/: metrics, flags, probes and signals that they name exist. What could not be run says so.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { createProgram } from "../../src/cli/main.ts";
@@ -41,14 +42,23 @@ test("commands in the deploy files exist, with their flags", () => {
   const lines = files
     .filter((file) => !file.startsWith("grafana") && file !== "README.md")
     .flatMap((file) => read(file).split("\n"))
-    .filter((line) => /\b(?:serve|worker)"|sallyport (?:serve|worker)/.test(line));
+    .filter((line) => /\b(?:serve|worker)"|bin\.js (?:serve|worker)/.test(line));
   expect(lines.length).toBeGreaterThanOrEqual(6);
   for (const line of lines) {
     const name = /\b(serve|worker)\b(?!:)/.exec(line.replace(/sallyport-\w+/g, ""))?.[1] ?? "";
     const flags = line.match(/--[a-z][a-z-]*/g) ?? [];
     const known = commands.get(name)?.options.map(({ long }) => long) ?? [];
-    const everywhere = ["--no", "--data", ...program.options.map(({ long }) => long)];
+    const everywhere = ["--data", ...program.options.map(({ long }) => long)];
     for (const flag of flags) expect([...known, ...everywhere], line).toContain(flag);
+  }
+});
+
+// skip: systemd-analyze is not on this machine
+test.skipIf(!existsSync("/usr/bin/systemd-analyze"))("systemd accepts the units", () => {
+  for (const unit of ["sallyport.service", "sallyport-worker.service"]) {
+    const file = path.join(folder, unit);
+    const { status, stderr } = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
+    expect([status, stderr], unit).toEqual([0, ""]);
   }
 });
 
@@ -64,6 +74,7 @@ test("probes ask paths that exist, and a stop has more time than the server take
 
 test("every file that was not run here says so", () => {
   const notRun = files.filter((file) => !file.startsWith("grafana") && file !== "README.md");
-  expect(notRun).toHaveLength(5);
-  for (const file of notRun) expect(read(file), file).toMatch(/^# Not (?:built|run) here:/m);
+  expect(notRun).toHaveLength(6);
+  for (const file of notRun)
+    expect(read(file), file).toMatch(/^# Not (?:built|run|started) here:/m);
 });
