@@ -10,8 +10,8 @@ import { freshDatabase } from "../support/postgres-database.ts";
 
 /** Three flushes are the least: the question before it is returned, the intent before the act, the outcome before its answer. */
 const COMMITS = 3;
-/** Two for each commit, one for what a proposal reads, one for what a yes reads; the standing rules and the time are asked beside. */
-const TRIPS = 11;
+/** Two for each commit, one for what a proposal reads, one for what a yes reads. */
+const TRIPS = 8;
 
 test("an approved call is three transactions on PostgreSQL, and no more round trips than before", async () => {
   const database = await freshDatabase(inject("pgUrl"));

@@ -198,8 +198,7 @@ AND last <= coalesce((SELECT min(last) FROM ${schema}.audit_blocks WHERE tenant 
     heads: () => heads(),
     async now() {
       const asked = clockWatch?.elapsedMs();
-      const [row] = await reader.query<{ now: number }>(`SELECT ${now()} AS now`, []);
-      return trustedTime(row?.now ?? 0, clockWatch, asked);
+      return trustedTime(await reader.now(), clockWatch, asked);
     },
     onCommit: (listener) => notices.add(listener),
     // A store that is only read has it in memory.
