@@ -481,16 +481,15 @@ export interface Earlier {
 }
 
 /**
- * An agent that lost track of a call asks for it again, often under a new call id. While the first one waits, or is approved
+ * What became of `latest`, the decision that asked last for the same content. An agent that lost track of a call asks for it again, often under a new call id. While the first one waits, or is approved
  * and was not executed, that one is the answer; what was executed, refused or has expired does not count. Siblings of one
  * message are not retries of each other.
  */
 export async function earlierCall(
   { store, clock }: GateContext,
-  content: string,
+  latest: DecisionId | undefined,
   isSibling: (decision: Decision) => boolean,
 ): Promise<Earlier> {
-  const latest = await store.interactions.ofContent(content);
   if (latest === undefined) return { latest: "" };
   let asked = await store.interactions.peek(latest);
   // Edited, or back in review: the call continues under another id.

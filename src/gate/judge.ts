@@ -26,7 +26,7 @@ import {
   type ReverseThinkingDecision,
   toReplayEvent,
 } from "../policy/reverse-thinking.ts";
-import { matchesRule, ruledTool } from "../policy/review-rules.ts";
+import { matchesRule, type RuledCall, ruledTool } from "../policy/review-rules.ts";
 import type { GateEvaluation } from "../store/grants.ts";
 import type { ClaimRef } from "../store/tasks.ts";
 import { checkClaim } from "../tasks/rules.ts";
@@ -90,6 +90,9 @@ export type Judged =
       /** The agent's counter-check of it, when it needs one. */
       readonly deliverable?: Deliverable;
     };
+
+/** A judged call that is ready to run or to be staged. */
+export type Ready = Extract<Judged, { verdict: "allow" | "review" | "ask" }>;
 
 /**
  * The one check for every call, however it arrives: direct, batched, staged, approved, resumed or undone. The agent's
@@ -492,21 +495,38 @@ export async function goesThroughLink(
  * leads by now.
  */
 export async function ruleFor(
-  { store, people = [], clock }: GateContext,
+  context: GateContext,
+  tool: Tool,
+  facts: Pick<CallFacts, "input" | "resources">,
+  caller: Caller,
+): Promise<StandingRule | undefined> {
+  const ruled = await ruledCall(context, tool, facts, caller);
+  return ruled && ruleOf(context, ruled);
+}
+
+/** Undefined for a call that no rule covers. Reads folders, not the store: see `ruleOf`. */
+export async function ruledCall(
+  { people = [], clock }: GateContext,
   tool: Tool,
   { input, resources }: Pick<CallFacts, "input" | "resources">,
   caller: Caller,
-): Promise<StandingRule | undefined> {
+): Promise<RuledCall | undefined> {
   if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;
   const { owner = "" } = caller;
   const workingDirectory = await realFolder(caller.workingDirectory);
   const chain = owner === "" ? caller.chain : [...caller.chain, owner];
   const askers = chain.flatMap((name) => sameHand(name, people));
-  const call = { ...ruledTool(tool), input, workingDirectory, askers, now: clock.now() };
-  const { standingRules } = store;
+  return { ...ruledTool(tool), input, workingDirectory, askers, now: clock.now() };
+}
+
+/** The standing rule that covers the call. */
+export async function ruleOf(
+  { store: { standingRules } }: GateContext,
+  call: RuledCall,
+): Promise<StandingRule | undefined> {
   for (let after = 0; ; ) {
     const page = { after, limit: MAX_LIST };
-    const rules = await standingRules.list({ tool: tool.name, status: "active", ...page });
+    const rules = await standingRules.list({ tool: call.tool, status: "active", ...page });
     const found = rules.find((rule) => matchesRule(rule, call));
     const last = rules.at(-1);
     if (found !== undefined || rules.length < MAX_LIST || last === undefined) return found;

@@ -12,23 +12,27 @@ import {
 } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { Interaction, Preview } from "../model/interaction.ts";
-import type { CallAnswer } from "../model/operation.ts";
-import { type By, reviewMove } from "../store/decisions.ts";
+import type { CallAnswer, CallRequest } from "../model/operation.ts";
+import { type By, type Moment, reviewMove } from "../store/decisions.ts";
 import type { Along } from "../store/engine.ts";
 import type { Showing } from "../store/interactions.ts";
+import type { TenantStore } from "../store/store.ts";
 import { toIso } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import { whenLate } from "../util/timers.ts";
 import { isSettled } from "./answers.ts";
 import { countRefusal } from "./breaker.ts";
 import type { GateContext } from "./context.ts";
+import type { Caller, Ready } from "./judge.ts";
 import type { GateOptions, OpenCall } from "./options.ts";
 import { reviewTier, storeVerdict } from "./review.ts";
 import {
   agentOf,
   type CallProposal,
+  contentHash,
   draftOf,
   looksAt,
+  plannedPlaces,
   reviewOf,
   showingOf,
   withProposal,
@@ -53,11 +57,90 @@ export type Proposed =
   | { readonly proposed: true; readonly interaction: Interaction; readonly preview: Preview }
   | { readonly proposed: false; readonly id: DecisionId; readonly reason: string };
 
-/** Stage, technical review, business review, preview, confirmation: the one way into the inbox. */
-export async function propose(context: GateContext, proposal: Proposal): Promise<Proposed> {
+/** What a caller asks for with these calls. */
+export function proposalOf(
+  caller: Caller,
+  calls: readonly Ready[],
+  requests: readonly CallRequest[],
+): Proposal {
+  return {
+    calls: calls.map(({ tool, definition, input, places }, index) => ({
+      tool: tool.name,
+      definition,
+      input,
+      workingDirectory: caller.workingDirectory,
+      ...plannedPlaces(places),
+      callId: requests[index]?.callId ?? "",
+      turn: requests[index]?.turn ?? 0,
+    })),
+    keys: requests.flatMap((request, step) => {
+      const key = request.key ?? request.requestKey;
+      return key === undefined ? [] : [{ key, step }];
+    }),
+    sessionId: caller.sessionId,
+    chain: caller.chain,
+    owner: caller.owner ?? "",
+    ...(caller.claim === undefined ? {} : { claim: caller.claim }),
+    messageId: requests[0]?.messageId ?? "",
+    facts: {},
+    because: calls.flatMap(({ decision }) => decision.findings.map(({ message }) => message)),
+    editors: [],
+    ...metadataOfCalls(caller, requests),
+    ...deliverablesOf(calls),
+  };
+}
+
+/** A session's facts, over which those of its calls go. */
+function metadataOfCalls(
+  { metadata: ofSession = {} }: Caller,
+  requests: readonly CallRequest[],
+): Pick<Proposal, "metadata"> {
+  const metadata = Object.assign({}, ofSession, ...requests.map((one) => one.metadata ?? {}));
+  return Object.keys(metadata).length === 0 ? {} : { metadata };
+}
+
+function deliverablesOf(calls: readonly Ready[]): Pick<Proposal, "deliverables"> {
+  if (calls.every(({ deliverable }) => deliverable === undefined)) return {};
+  return { deliverables: calls.map(({ deliverable = null }) => deliverable) };
+}
+
+/** A proposal with what was asked of the store about it. */
+export interface Ahead {
+  readonly proposal: Proposal;
+  /** Of its content. */
+  readonly hash: string;
+  /** The decision that asked for the same before; left out for calls with keys of their own. */
+  readonly last: Promise<DecisionId | undefined> | undefined;
+  readonly moment: Promise<Moment>;
+}
+
+/** Asks the store for what a proposal needs, so that it shares a round trip with what else is asked about the call. */
+export function readAhead(
+  { interactions, proposals }: Pick<TenantStore, "interactions" | "proposals">,
+  proposal: Proposal,
+  requests: readonly CallRequest[],
+): Ahead {
+  const hash = contentHash(proposal.sessionId, proposal);
+  const isOwn = requests.some(({ key }) => key !== undefined);
+  const last = isOwn ? undefined : interactions.ofContent(hash);
+  const moment = proposals.moment();
+  // An error counts for the one who needs the answer.
+  for (const one of [last, moment]) one?.catch(() => {});
+  return { proposal, hash, last, moment };
+}
+
+/**
+ * Stage, technical review, business review, preview, confirmation: the one way into the inbox. An earlier `moment` only makes
+ * the proposal end earlier, and void when an epoch began since.
+ */
+export async function propose(
+  context: GateContext,
+  proposal: Proposal,
+  moment?: Promise<Moment>,
+): Promise<Proposed> {
   const { store } = context;
   context.at("S1.before");
-  const { now, epoch } = await store.proposals.moment();
+  const { now, epoch } = await (moment ?? store.proposals.moment());
   const draft = draftOf(proposal.sessionId, proposal, toIso(now));
   const { decision, part } = store.proposals.begin(draft, { actor: agentOf(proposal) });
   const along = proposal.along?.(decision.id);

@@ -316,14 +316,12 @@ function needTool({ registry }: GateContext, name: string): Tool {
 }
 
 /** What the decision behind a call says about it: who asked, and what its success closes. */
-function closingOf(
-  { id, state, proposal }: CallDecision,
-  step: number,
-): Pick<Order, "chain" | "closes"> {
+function closingOf(decision: CallDecision, step: number): Pick<Order, "chain" | "closes"> {
+  const { state, proposal } = decision;
   const chain = askersOf(proposal);
   // Closed by hand in the meantime: the outcome is recorded all the same.
   if (state !== "approved") return { chain };
-  return { chain, closes: closing(id, step, proposal.calls.length) };
+  return { chain, closes: closing(decision, step, proposal.calls.length) };
 }
 
 /** Undefined when there is nothing to continue: another process executes it, or one of its calls is open. */

@@ -358,7 +358,7 @@ async function readyStep(
     ),
     approval: { decisionId: decision.id, hash, awaitsTool: decision.awaitsTool },
     actor: "executor",
-    closes: closing(decision.id, step, calls.length),
+    closes: closing(decision, step, calls.length),
   };
   return { ...again, order };
 }
@@ -421,11 +421,15 @@ function watchBoth(
 }
 
 /** The success of the last step moves the decision to executed, in the same transaction. */
-export function closing(id: DecisionId, step: number, steps: number): NonNullable<Order["closes"]> {
+export function closing(
+  { id, sessionId }: Pick<Decision, "id" | "sessionId">,
+  step: number,
+  steps: number,
+): NonNullable<Order["closes"]> {
   return (outcome) => {
     if (outcome.status !== "success" || step !== steps - 1) return undefined;
     const proof = { steps, output_sha256: sha256Hex(outcome.output.toWellFormed()) };
-    return executedMove(id, proof, "executor");
+    return executedMove(id, proof, "executor", sessionId);
   };
 }
 

@@ -3,7 +3,7 @@
 
 import type { Delegated, DelegationRequest } from "../delegation/plan.ts";
 import { delegateWork, type WorkRequest, type WorkResult } from "../delegation/worker.ts";
-import type { Decision } from "../model/decision.ts";
+import type { Decision, DecisionId } from "../model/decision.ts";
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { GateAnswer } from "../model/finding.ts";
 import type { Interaction, InteractionId, Question, QuestionAnswer } from "../model/interaction.ts";
@@ -54,24 +54,34 @@ import {
   questionId,
   questionIn,
 } from "./inbox.ts";
-import { type Caller, type Judged, judgeCall, ruleFor, saidAfter } from "./judge.ts";
+import {
+  type Caller,
+  judgeCall,
+  type Ready,
+  ruledCall,
+  ruleFor,
+  ruleOf,
+  saidAfter,
+} from "./judge.ts";
 import type { ToolOffer } from "./offering.ts";
 import { type CallResult, orchestrate } from "./orchestrate.ts";
 import { watchSession } from "./order.ts";
 import type { PermitOutcome } from "./permit.ts";
-import { BEGUN, type Proposal, pastFirstWrite, propose } from "./propose.ts";
+import {
+  type Ahead,
+  BEGUN,
+  type Proposal,
+  pastFirstWrite,
+  proposalOf,
+  propose,
+  readAhead,
+} from "./propose.ts";
 import { executeNow } from "./recover.ts";
 import { type RollbackScope, rollback, undoneIfBlocked } from "./rollback.ts";
 import { type PlannedUndo, rollbackPlan } from "./rollback-plan.ts";
 import type { RollbackReport } from "./rollback-report.ts";
 import { runDecision } from "./run.ts";
-import {
-  callersMetadataProblem,
-  callHash,
-  contentHash,
-  plannedPlaces,
-  withProposal,
-} from "./show.ts";
+import { callersMetadataProblem, callHash, withProposal } from "./show.ts";
 import { undoDispatcher } from "./undo.ts";
 
 /** One conversation or run of an agent. Everything it does carries its id. */
@@ -133,8 +143,6 @@ export interface CallOptions {
   readonly onProgress?: (callId: string, report: Progress) => void;
 }
 
-type Ready = Extract<Judged, { verdict: "allow" | "review" | "ask" }>;
-
 export function openSession(context: GateContext, caller: Caller): Session {
   const { store, observer, at } = context;
   const agent = caller.chain[0] ?? "agent";
@@ -186,12 +194,18 @@ export function openSession(context: GateContext, caller: Caller): Session {
     if (!isReady(judged)) return judged;
     if (judged.tool.name === ASK_USER) return askedByTool(request, judged.input);
     const isExternal = judged.tool.execution === "external";
-    const rule =
-      judged.verdict === "ask" && !judged.needsPerson && !isExternal
-        ? await ruleFor(context, judged.tool, judged.facts, caller)
+    const asks = judged.verdict === "ask";
+    const ruled =
+      asks && !judged.needsPerson && !isExternal
+        ? await ruledCall(context, judged.tool, judged.facts, caller)
         : undefined;
-    if (isExternal || (judged.verdict === "ask" && rule === undefined)) {
-      return stageReady([judged], [request], siblings);
+    const ahead =
+      asks || isExternal
+        ? readAhead(store, proposalOf(caller, [judged], [request]), [request])
+        : undefined;
+    const rule = ruled && (await ruleOf(context, ruled));
+    if (ahead !== undefined && rule === undefined) {
+      return stageReady([judged], [request], siblings, ahead);
     }
     if (judged.verdict === "review") return reviewReady(judged, request);
     const key = keyOf(request);
@@ -282,7 +296,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
   /** An identical call that was not executed yet is the answer to this one, unless each has a key of its own. */
   async function sameCall(
     proposal: Proposal,
-    content: string,
+    last: Promise<DecisionId | undefined>,
     siblings: ReadonlySet<string> | undefined,
   ): Promise<{ readonly answer: CallAnswer } | { readonly latest: string }> {
     const { calls, keys, sessionId, messageId } = proposal;
@@ -292,7 +306,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
       const isSame = other.calls[0]?.callId === calls[0]?.callId;
       return messageId !== "" && other.messageId === messageId && !isSame;
     };
-    const { latest, unused } = await earlierCall(context, content, isSibling);
+    const { latest, unused } = await earlierCall(context, await last, isSibling);
     if (unused === undefined) return { latest };
     const again = keys.map(({ key, step }) => {
       const { tool = "", input = null } = calls[step] ?? {};
@@ -379,7 +393,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
 
   /** The lane `review`: a decision that both machine reviews have agreed to is executed without a person. */
   async function reviewReady(call: Ready, request: CallRequest): Promise<CallAnswer> {
-    const proposal = { ...proposalOf([call], [request]), lane: "review" } as const;
+    const proposal = { ...proposalOf(caller, [call], [request]), lane: "review" } as const;
     const proposed = await propose(context, proposal).catch(standingDecision);
     if (typeof proposed === "string") {
       return (await knownCalls([request])) ?? resultOfDecision(proposed, 0, store);
@@ -393,52 +407,25 @@ export function openSession(context: GateContext, caller: Caller): Session {
     return answer ?? resultOfDecision(id, 0, store);
   }
 
-  function proposalOf(calls: readonly Ready[], requests: readonly CallRequest[]): Proposal {
-    return {
-      calls: calls.map(({ tool, definition, input, places }, index) => ({
-        tool: tool.name,
-        definition,
-        input,
-        workingDirectory: caller.workingDirectory,
-        ...plannedPlaces(places),
-        callId: requests[index]?.callId ?? "",
-        turn: requests[index]?.turn ?? 0,
-      })),
-      keys: requests.flatMap((request, step) => {
-        const key = keyOf(request);
-        return key === undefined ? [] : [{ key, step }];
-      }),
-      sessionId: caller.sessionId,
-      chain: caller.chain,
-      owner: caller.owner ?? "",
-      ...(caller.claim === undefined ? {} : { claim: caller.claim }),
-      messageId: requests[0]?.messageId ?? "",
-      facts: {},
-      because: calls.flatMap(({ decision }) => decision.findings.map(({ message }) => message)),
-      editors: [],
-      ...metadataOfCalls(caller, requests),
-      ...deliverablesOf(calls),
-    };
-  }
-
   async function stageReady(
     calls: readonly Ready[],
     requests: readonly CallRequest[],
     siblings?: Set<string>,
+    ahead?: Ahead,
   ): Promise<CallAnswer> {
     const kinds = new Set(calls.map(({ tool }) => tool.execution));
     if (kinds.size > 1) return { answer: "failed", text: MIXED };
-    const proposal = proposalOf(calls, requests);
-    const isOwn = requests.some(({ key }) => key !== undefined);
-    const hash = contentHash(caller.sessionId, proposal);
-    const earlier = isOwn ? undefined : await sameCall(proposal, hash, siblings);
+    const { proposal, hash, last, moment } =
+      ahead ?? readAhead(store, proposalOf(caller, calls, requests), requests);
+    const earlier = last && (await sameCall(proposal, last, siblings));
     if (earlier !== undefined && "answer" in earlier) return earlier.answer;
     const isAlone = proposal.messageId === "" && siblings === undefined;
     const otherwise = isAlone ? "the_other" : "both";
     const content = earlier && { content: { hash, replaces: earlier.latest, otherwise } as const };
     const bytes = Buffer.byteLength(JSON.stringify(proposal.calls));
     await context.quota.check(agent, bytes);
-    const proposed = await propose(context, { ...proposal, ...content }).catch(standingDecision);
+    const asked = { ...proposal, ...content };
+    const proposed = await propose(context, asked, moment).catch(standingDecision);
     if (typeof proposed === "string") {
       return (await knownCalls(requests)) ?? resultOfDecision(proposed, 0, store);
     }
@@ -543,20 +530,6 @@ export function openSession(context: GateContext, caller: Caller): Session {
       }),
     rollbackPlan: (part = {}) => rollbackPlan(context, { sessionId: caller.sessionId, ...part }),
   };
-}
-
-/** A session's facts, over which those of its calls go. */
-function metadataOfCalls(
-  { metadata: ofSession = {} }: Caller,
-  requests: readonly CallRequest[],
-): Pick<Proposal, "metadata"> {
-  const metadata = Object.assign({}, ofSession, ...requests.map((one) => one.metadata ?? {}));
-  return Object.keys(metadata).length === 0 ? {} : { metadata };
-}
-
-function deliverablesOf(calls: readonly Ready[]): Pick<Proposal, "deliverables"> {
-  if (calls.every(({ deliverable }) => deliverable === undefined)) return {};
-  return { deliverables: calls.map(({ deliverable = null }) => deliverable) };
 }
 
 /** Told with what was done: the tool can be neither tried nor undone. Tools that only read are not worth a warning. */

@@ -217,12 +217,12 @@ async function record(
   result: ToolResult,
 ): Promise<Executed> {
   const { at } = context;
-  const { id, fence } = begun;
+  const { id, fence, sessionId } = begun;
   const closes = order.closes?.(outcome);
   const tookBack = outcome.status === "success" ? order.undoOf : undefined;
   const broughtBack = tookBack === undefined ? [] : await lookBroughtBack(context, order);
   const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
-  const settlement = { fence, outcome, actor: order.actor, along };
+  const settlement = { fence, sessionId, outcome, actor: order.actor, along };
   at("S7.before");
   const brings = {
     ...settlement,

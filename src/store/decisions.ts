@@ -116,8 +116,13 @@ export interface DecisionMove {
   event(step: number): EventPlan;
 }
 
-/** Throws invalid_input for a verdict that is none. */
-export function reviewMove(tier: Tier, id: DecisionId, verdict: Verdict): DecisionMove {
+/** With `session`, only if the decision is one of that session. Throws invalid_input for a verdict that is none. */
+export function reviewMove(
+  tier: Tier,
+  id: DecisionId,
+  verdict: Verdict,
+  session?: SessionId,
+): DecisionMove {
   checkVerdict(verdict);
   const { from, yes, no } = TIERS[tier];
   const column = tier === "tech" ? "tech_verdict" : "biz_verdict";
@@ -130,11 +135,17 @@ export function reviewMove(tier: Tier, id: DecisionId, verdict: Verdict): Decisi
     type: "decision.reviewed",
     actor: `validator:${verdict.validator}`,
     data: { tier, verdict: shownVerdict(verdict) },
+    session,
   });
 }
 
-/** Throws invalid_input for a proof that is no data. */
-export function executedMove(id: DecisionId, proof: unknown, actor: string): DecisionMove {
+/** With `session`, only if the decision is one of that session. Throws invalid_input for a proof that is no data. */
+export function executedMove(
+  id: DecisionId,
+  proof: unknown,
+  actor: string,
+  session?: SessionId,
+): DecisionMove {
   const stored = encoded("proof", proof);
   return moveOf(id, "approved", "executed", {
     set: { execution_proof: stored, awaits_tool: null },
@@ -142,6 +153,7 @@ export function executedMove(id: DecisionId, proof: unknown, actor: string): Dec
     actor,
     data: {},
     hashes: { proof: sha256Hex(stored) },
+    session,
   });
 }
 
@@ -162,20 +174,27 @@ interface MoveFacts {
   readonly actor: string;
   readonly data: JsonObject;
   readonly hashes?: EventPlan["hashes"];
+  /** Required of the decision. A fact that is required is known before the write, which saves a round trip. */
+  readonly session?: SessionId | undefined;
 }
 
 function moveOf(
   id: DecisionId,
   from: DecisionState,
   to: DecisionState,
-  { set, type, actor, data, hashes }: MoveFacts,
+  { set, type, actor, data, hashes, session }: MoveFacts,
 ): DecisionMove {
   invariant(isLegal(from, to), `${from} to ${to} is not in the table of moves`);
   return {
     id,
     from,
     to,
-    step: updateStep(DECISIONS, id, { state: from }, { ...set, state: to, updated_at: NOW }),
+    step: updateStep(
+      DECISIONS,
+      id,
+      { state: from, ...definedFields({ session_id: session }) },
+      { ...set, state: to, updated_at: NOW },
+    ),
     event: (index) => ({
       type,
       subject: id,

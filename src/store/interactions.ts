@@ -391,7 +391,7 @@ function votes(
     return { where, set: counted, event: { type: "interaction.voted", actor: by, data } };
   }
   const whole = closing({ outcome: "approved", by, reason: verdict.reason }, where);
-  const also = [reviewMove("business", now.decisionId, verdict)];
+  const also = [reviewMove("business", now.decisionId, verdict, now.sessionId)];
   return { ...whole, set: { ...whole.set, ...counted }, also };
 }
 

@@ -191,6 +191,8 @@ export interface Settlement {
   readonly fence: number;
   /** Only from this status; `abandoned` is started with a lease that ran out. From started or unknown when left out. */
   readonly from?: "started" | "abandoned" | "unknown";
+  /** Only if the operation is one of that session. A fact that is required is known before the write, which saves a round trip. */
+  readonly sessionId?: SessionId;
   readonly outcome: Outcome;
   /** The decision that this outcome closes. */
   readonly closes?: DecisionMove;
@@ -463,8 +465,9 @@ async function giveBack(
 }
 
 async function settle(engine: TenantEngine, id: string, settlement: Settlement) {
-  const { fence, from, outcome, closes, tookBack, broughtBack = [], actor } = settlement;
-  const isOurs = { fence, ...(from === undefined ? OPEN : FROM[from]) };
+  const { fence, from, sessionId, outcome, closes, tookBack, broughtBack = [], actor } = settlement;
+  const session = definedFields({ session_id: sessionId });
+  const isOurs = { fence, ...session, ...(from === undefined ? OPEN : FROM[from]) };
   const parts: Along[] = [
     {
       step: updateStep(OPERATIONS, id, isOurs, rowOfOutcome(outcome)),

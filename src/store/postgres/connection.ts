@@ -99,6 +99,20 @@ export function isServerAnswer(error: unknown): boolean {
   return !SPOILED_LINE.includes(state);
 }
 
+/**
+ * The server has certainly rolled back a statement that commits by itself. An error that is worse than ERROR may come after
+ * the commit was written. The severity may be in another language; our own refusals and lock timeouts come from inside.
+ */
+export function isRolledBack(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state === "") return false;
+  if (state === LOCK_TIMEOUT || state.startsWith(OWN)) return true;
+  return error instanceof Error && "severity" in error && error.severity === "ERROR";
+}
+
+/** The class of the errors that our own function raises. */
+const OWN = "SP";
+
 /** The connection was cut or is spoiled; the server may be reachable over another one. */
 export function isCutLine(error: unknown): boolean {
   const state = sqlState(error);

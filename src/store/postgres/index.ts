@@ -20,6 +20,7 @@ import { ClockWatch, trustedTime } from "../turn.ts";
 import { epochFile, watchedEngine } from "../watched-engine.ts";
 import { postgresCallIndex } from "./call-index.ts";
 import { Lines, type PgClient, type PgPool } from "./connection.ts";
+import { HotPath } from "./hot.ts";
 import { Reader } from "./reader.ts";
 import { checkPool, migrate, refuseUnsafe } from "./schema.ts";
 import { LostTail, writePath } from "./write-path.ts";
@@ -48,6 +49,8 @@ export interface PostgresEngineOptions {
   readonly readOnly?: boolean;
   /** Only for tests that move the clock; otherwise the database's own decides. */
   readonly clock?: Clock;
+  /** `never` writes everything by the general path, to compare with. Default: what fits goes in one statement. */
+  readonly hot?: "auto" | "never";
   /** Compares the clock with monotonic time. Default: unless a test moves the clock. */
   readonly clockWatch?: ClockWatch;
 }
@@ -55,7 +58,7 @@ export interface PostgresEngineOptions {
 export interface PostgresStoreOptions
   extends Omit<
     PostgresEngineOptions,
-    "schema" | "random" | "timers" | "patienceMs" | "clockWatch"
+    "schema" | "random" | "timers" | "patienceMs" | "clockWatch" | "hot"
   > {
   /** Schema that holds the tables, created when missing; `sallyport` when left out. */
   readonly schema?: string;
@@ -105,13 +108,15 @@ export async function postgresEngine(options: PostgresEngineOptions): Promise<En
   const reader = new Reader({ lines, schema, timers, patienceMs, now });
   const tail = new LostTail(epochs);
   const clockWatch = options.clockWatch ?? (clock ? undefined : new ClockWatch());
-  const writer = new Writer({ schema, random, tail, clockWatch, clock });
+  const parts = { schema, random, tail, clockWatch, clock };
+  const writer = new Writer(parts);
+  const hot = options.hot === "never" ? undefined : new HotPath(parts);
   // LISTEN truncates a longer name and pg_notify refuses it.
   const channel = `${schema}_commit`.slice(0, 63);
   const notices = new Notices({ lines, channel, timers, patienceMs, listens: !readOnly });
   const ids = createIds({ clock: clock ?? systemClock, random });
   const onCommit = () => notices.send();
-  const writes = writePath({ lines, schema, writer, tail, timers, patienceMs, onCommit });
+  const writes = writePath({ lines, schema, writer, hot, tail, timers, patienceMs, onCommit });
   const olds = new Map<string, { readonly end: BeforeBlocks }>();
   let closed = false;
 
@@ -198,8 +203,7 @@ AND last <= coalesce((SELECT min(last) FROM ${schema}.audit_blocks WHERE tenant 
     heads: () => heads(),
     async now() {
       const asked = clockWatch?.elapsedMs();
-      const [row] = await reader.query<{ now: number }>(`SELECT ${now()} AS now`, []);
-      return trustedTime(row?.now ?? 0, clockWatch, asked);
+      return trustedTime(await reader.now(), clockWatch, asked);
     },
     onCommit: (listener) => notices.add(listener),
     // A store that is only read has it in memory.

@@ -25,6 +25,13 @@ interface Asked {
   reject(error: unknown): void;
 }
 
+/** A query with the promise of the one who asked it. */
+interface Question {
+  readonly query: PgQuery;
+  resolve(rows: Row[]): void;
+  reject(error: unknown): void;
+}
+
 export interface ReaderOptions {
   readonly lines: Lines;
   readonly schema: string;
@@ -42,17 +49,19 @@ interface Batch {
   readonly waiting: Asked[];
 }
 
-/** Reads. Records requested by key at the same time share one round trip. */
+/** Reads. What is asked for in one turn of the event loop shares one connection and one round trip. */
 export class Reader {
   readonly #options: ReaderOptions;
-  /** By tenant and table; all of them are sent together. */
+  /** Records by tenant and table. */
   #asked = new Map<string, Batch>();
+  /** Other questions, which come after the records, because they may take longer. */
+  #questions: Question[] = [];
 
   constructor(options: ReaderOptions) {
     this.#options = options;
   }
 
-  /** Planned anew each time: which plan is good depends on how much is stored. */
+  /** On a connection of its own. Planned anew each time: which plan is good depends on how much is stored. */
   async query<R>(text: string, values: readonly unknown[]): Promise<R[]> {
     const { lines } = this.#options;
     try {
@@ -66,42 +75,75 @@ export class Reader {
   get(tenant: string, table: Table, id: string): Promise<Row | undefined> {
     const key = `${table.name}\n${tenant}`;
     return new Promise((resolve, reject) => {
-      if (this.#asked.size === 0) this.#options.timers.soon(() => void this.#read());
+      this.#readSoon();
       const batch = this.#asked.get(key) ?? { tenant, table, waiting: [] };
       this.#asked.set(key, batch);
       batch.waiting.push({ id, resolve, reject });
     });
   }
 
-  async #read(): Promise<void> {
-    const batches = [...this.#asked.values()];
-    this.#asked = new Map();
-    try {
-      const answers = await askedAgain(this.#options, (ms) => this.#ask(batches, ms));
-      for (const [index, batch] of batches.entries()) settle(batch, answers[index]);
-    } catch (error) {
-      for (const batch of batches) settle(batch, { status: "rejected", reason: error });
-    }
+  /** The current time in milliseconds. */
+  async now(): Promise<number> {
+    const [row] = await this.#ask(`SELECT ${this.#options.now()} AS now`, []);
+    return Number(row?.["now"] ?? 0);
   }
 
-  /** On one connection: one for each table would wake as many processes of the server. */
-  #ask(batches: readonly Batch[], ms: number): Promise<PromiseSettledResult<{ rows: Row[] }>[]> {
-    return this.#options.lines.using(ms, async (client) => {
-      const asked = sentTogether(client, () =>
-        batches.map((batch) => client.query<Row>(this.#byKeys(batch))),
-      );
-      const answers = await Promise.allSettled(asked);
-      const cut = answers.find((one) => one.status === "rejected" && isLost(one.reason));
-      if (cut?.status === "rejected") throw cut.reason;
-      return answers;
+  #ask(text: string, values: readonly unknown[]): Promise<Row[]> {
+    return new Promise((resolve, reject) => {
+      this.#readSoon();
+      this.#questions.push({ query: { text, values, types: TYPES }, resolve, reject });
     });
   }
 
-  #byKeys({ tenant, table, waiting }: Batch): PgQuery {
+  #readSoon(): void {
+    if (this.#asked.size > 0 || this.#questions.length > 0) return;
+    this.#options.timers.soon(() => void this.#read());
+  }
+
+  async #read(): Promise<void> {
+    const records = [...this.#asked.values()].map((batch) => this.#byKeys(batch));
+    const questions = [...records, ...this.#questions];
+    this.#asked = new Map();
+    this.#questions = [];
+    try {
+      await askedAgain(this.#options, (ms) => this.#send(questions, ms));
+    } catch (error) {
+      for (const { reject } of questions) reject(asStoreError(error));
+    }
+  }
+
+  /**
+   * On one connection: one for each would wake as many processes of the server. Each is answered as soon as its rows are
+   * here; asked again because the connection broke, it keeps its first answer.
+   */
+  #send(questions: readonly Question[], ms: number): Promise<void> {
+    return this.#options.lines.using(ms, async (client) => {
+      const sent = sentTogether(client, () =>
+        questions.map(({ query }) => client.query<Row>(query)),
+      );
+      const answers = await Promise.allSettled(
+        sent.map((one, index) => one.then(({ rows }) => questions[index]?.resolve(rows))),
+      );
+      for (const [index, answer] of answers.entries()) {
+        if (answer.status === "fulfilled") continue;
+        if (isLost(answer.reason)) throw answer.reason;
+        questions[index]?.reject(asStoreError(answer.reason));
+      }
+    });
+  }
+
+  #byKeys({ tenant, table, waiting }: Batch): Question {
     const from = `${this.#options.schema}.${table.name} AS d`;
     const text = `SELECT ${columnsOf(table, "d")} FROM ${from} WHERE ${byKey("d", "$1", "ANY($2)")}`;
     const ids = [...new Set(waiting.map(({ id }) => id))];
-    return { name: statementName(text), text, values: [tenant, ids], types: TYPES };
+    const query = { name: statementName(text), text, values: [tenant, ids], types: TYPES };
+    return {
+      query,
+      resolve: (rows) => deal(waiting, rows),
+      reject: (error) => {
+        for (const { reject } of waiting) reject(error);
+      },
+    };
   }
 
   find(tenant: string, table: Table, query: Query): Promise<Row[]> {
@@ -115,7 +157,8 @@ export class Reader {
     const limit = `$${values.push(query.limit)}`;
     const order = query.newestFirst === true ? "ord DESC" : "ord";
     const text = `SELECT ${columnsOf(table)} FROM ${this.#options.schema}.${table.name} WHERE ${tests.join(" AND ")} ORDER BY ${order} LIMIT ${limit}`;
-    return this.query<Row>(text, values);
+    // Planned anew each time, like `query`.
+    return this.#ask(text, values);
   }
 
   #condition(column: string, test: Cell | Comparison, values: unknown[]): string {
@@ -154,15 +197,8 @@ const MOST_CUT = 100;
 /** The least time for an attempt, also when the deadline is near. */
 const LEAST_MS = 50;
 
-function settle(
-  { waiting }: Batch,
-  answer: PromiseSettledResult<{ rows: Row[] }> | undefined,
-): void {
-  if (answer?.status !== "fulfilled") {
-    for (const { reject } of waiting) reject(asStoreError(answer?.reason));
-    return;
-  }
-  const byId = new Map(answer.value.rows.map((row) => [row["id"], row]));
+function deal(waiting: readonly Asked[], rows: readonly Row[]): void {
+  const byId = new Map(rows.map((row) => [row["id"], row]));
   const taken = new Set<string>();
   for (const { id, resolve } of waiting) {
     // Two callers of the same record must not share its bytes.

@@ -12,6 +12,7 @@ import {
   type PgPool,
   TYPES,
 } from "./connection.ts";
+import { HOT_FUNCTION } from "./hot-function.ts";
 
 // The tables of a store, how they are created, and which servers are refused.
 
@@ -68,6 +69,7 @@ ${ddlOf(DEFINITIONS, POSTGRES)}`;
 export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "baseline", sql: BASELINE },
   { version: 2, name: "blocks", sql: BLOCKS },
+  { version: 3, name: "one statement", sql: HOT_FUNCTION },
 ];
 
 /** An arbitrary fixed number. The lock is only held while migrating. */

@@ -3,13 +3,18 @@ import type { Timers } from "../../util/timers.ts";
 import type { ChangeResult } from "../engine.ts";
 import type { Waiting } from "../group-commit.ts";
 import {
+  isAboutTheGroup,
+  isLockTimeout,
   isOurs,
+  isRolledBack,
   isServerAnswer,
   isTryAgain,
   type Lines,
   type PgClient,
+  sqlState,
   TYPES,
 } from "./connection.ts";
+import type { HotAnswer, HotCall, HotPath } from "./hot.ts";
 import {
   BEGIN,
   ClockRefused,
@@ -24,6 +29,7 @@ export interface SessionOptions {
   readonly lines: Lines;
   readonly schema: string;
   readonly writer: Pick<Writer, "write" | "committed">;
+  readonly hot?: Pick<HotPath, "prepare"> | undefined;
   readonly timers: Timers;
   readonly patienceMs: number;
 }
@@ -42,6 +48,9 @@ export function lockMsOf(patienceMs: number): number {
 }
 const ROLLBACK_MS = 1_000;
 
+/** No such function, or no right to call it. */
+const NOT_THERE = ["42883", "42501"];
+
 /** The share of the remaining time that one attempt gets; the rest is for finding out whether it was committed. */
 const ATTEMPT_SHARE = 0.7;
 const LEAST_MS = 50;
@@ -53,6 +62,8 @@ const LEAST_MS = 50;
 export class WriteSession {
   readonly #options: SessionOptions;
   #client: PgClient | undefined;
+  /** The server has no such function, or does not let us call it: not asked again on this connection. */
+  #withoutHot: PgClient | undefined;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -98,6 +109,12 @@ export class WriteSession {
     // Long enough for the server to report a locked row.
     const least = lockMsOf(patienceMs) + 10 * LEAST_MS;
     const ms = Math.max(ATTEMPT_SHARE * (deadline - timers.elapsedMs()), least);
+    const call = client === this.#withoutHot ? undefined : this.#options.hot?.prepare(group);
+    const answer = call && (await this.#hot(client, call, ms, deadline));
+    if (answer !== undefined) {
+      writer.committed(answer.ends);
+      return answer.results;
+    }
     const sent: { written?: Written } = {};
     let failure: { readonly reason: unknown } | undefined;
     try {
@@ -123,6 +140,41 @@ export class WriteSession {
     return results;
   }
 
+  /** One statement that commits by itself; undefined when nothing was written and the general path has to look. */
+  async #hot(
+    client: PgClient,
+    call: HotCall,
+    ms: number,
+    deadline: number,
+  ): Promise<HotAnswer | undefined> {
+    let row: unknown;
+    try {
+      const asked = () => this.#options.lines.within(client, ms, () => client.query(call.query));
+      [row] = (await asked()).rows;
+    } catch (error) {
+      if (!isRolledBack(error)) {
+        this.#drop();
+        const found = await this.#lookUp(call, deadline);
+        if (found === undefined) throw error;
+        return found;
+      }
+      if (NOT_THERE.includes(sqlState(error))) this.#withoutHot = client;
+      const isForAll = !isAboutTheGroup(error) || isTryAgain(error) || isLockTimeout(error);
+      if (!isForAll) return undefined;
+      if (!isServerAnswer(error)) this.#drop();
+      throw error;
+    }
+    return call.answered(row);
+  }
+
+  /** After a lost answer: undefined when it was not written, and never will be. Throws commit_unknown. */
+  async #lookUp(call: HotCall, deadline: number): Promise<HotAnswer | undefined> {
+    const found = await this.#inTransaction(deadline, (client) => call.found(client));
+    if (found !== "changed since") return found;
+    const hint = "It was written, and changed again before it could be looked up: read the record.";
+    throw new SallyportError("commit_unknown", { hint });
+  }
+
   /**
    * COMMIT failed, or its answer was lost: whatever the reason, it may have been written. The lock on the chain decides:
    * once it is ours, the lost transaction has ended, and its last entry is either in the trail or never will be. Committing
@@ -130,31 +182,43 @@ export class WriteSession {
    * server has does not count as written.
    */
   async #didCommit(ends: Ends, deadline: number): Promise<boolean> {
-    const { lines, schema, timers } = this.#options;
+    const { schema } = this.#options;
     const [end] = ends.values();
     // All changes were refused: nothing was to be written, so nothing can be missing.
     if (end === undefined) return true;
+    return this.#inTransaction(deadline, async (client) => {
+      // Waits for the lost transaction also where it is the one that created the chain, whose row is invisible to others.
+      await client.query({
+        text: `INSERT INTO ${schema}.chains (tenant) VALUES ($1) ON CONFLICT DO NOTHING`,
+        values: [end.tenant],
+      });
+      await client.query({
+        text: `SELECT 1 FROM ${schema}.chains WHERE tenant = $1 FOR UPDATE`,
+        values: [end.tenant],
+      });
+      const { rows } = await client.query<{ hash: string }>({
+        text: `SELECT encode(head, 'hex') AS hash FROM ${schema}.audit_blocks WHERE tenant = $1 AND last = $2`,
+        values: [end.tenant, end.seq],
+        types: TYPES,
+      });
+      return rows[0]?.hash === end.hash;
+    });
+  }
+
+  /** Until it is committed, over as many connections as that takes. Throws commit_unknown when there is no time left. */
+  async #inTransaction<Found>(
+    deadline: number,
+    look: (client: PgClient) => Promise<Found>,
+  ): Promise<Found> {
+    const { lines, timers } = this.#options;
     for (;;) {
       try {
         const client = await this.#connected(deadline);
         return await lines.within(client, this.#leftUntil(deadline), async () => {
           await client.query({ text: BEGIN });
-          // Waits for the lost transaction also where it is the one that created the chain, whose row is invisible to others.
-          await client.query({
-            text: `INSERT INTO ${schema}.chains (tenant) VALUES ($1) ON CONFLICT DO NOTHING`,
-            values: [end.tenant],
-          });
-          await client.query({
-            text: `SELECT 1 FROM ${schema}.chains WHERE tenant = $1 FOR UPDATE`,
-            values: [end.tenant],
-          });
-          const { rows } = await client.query<{ hash: string }>({
-            text: `SELECT encode(head, 'hex') AS hash FROM ${schema}.audit_blocks WHERE tenant = $1 AND last = $2`,
-            values: [end.tenant, end.seq],
-            types: TYPES,
-          });
+          const found = await look(client);
           await client.query({ text: "COMMIT" });
-          return rows[0]?.hash === end.hash;
+          return found;
         });
       } catch (cause) {
         this.#drop();
@@ -227,6 +291,7 @@ function settings(patienceMs: number): string {
     "SET enable_mergejoin = off",
     "SET enable_seqscan = off",
     `SET idle_in_transaction_session_timeout = ${TURN_MS}`,
+    "SET default_transaction_isolation = 'read committed'",
     `SET lock_timeout = ${lockMsOf(patienceMs)}`,
     `SET statement_timeout = ${statementMs}`,
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",

@@ -132,8 +132,46 @@ function signOf(test: Cell | Comparison): string {
   return "atLeast" in test ? ">=" : "<=";
 }
 
-/** `time` is SQL for the transaction's time. */
-function sqlOf(schema: string, step: Write, time: string): string {
+/** The shape of a step that names its record. */
+export function shapeOfKeyed(step: Keyed): string {
+  if (step.op !== "require") return shapeOf(step);
+  return `require ${step.table.name} ${step.absent} ${shapeOfWhere(step.where)}`;
+}
+
+/** The statement of a write whose parameter rows are in `source`. An insert returns its keys alone: its row is known. */
+export function keyedSql(schema: string, step: Write, time: string, source: string): string {
+  return sqlOf(schema, step, time, source, step.op === "insert" ? "tenant, id, ord" : undefined);
+}
+
+/**
+ * Reads the records that are required, for PL/pgSQL: those that are as they must be are counted, or, where a missing record
+ * holds, those that are not.
+ */
+export function requireSql(
+  schema: string,
+  { table, where, absent }: Keyed & { readonly op: "require" },
+  source: string,
+): { readonly text: string; readonly expected: string } {
+  const tests = Object.entries(where);
+  const fields = tests.map(([column], i) => `w${i} ${wireType(table, column)}`);
+  const wanted = `json_to_recordset(${source}) AS x(${["t text", "id text", ...fields].join(", ")})`;
+  const met = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`, ""));
+  const filter = `(${met.join(" AND ") || "true"}) IS ${absent === "holds" ? "NOT TRUE" : "TRUE"}`;
+  const found = `SELECT ${columnsOf(table, "d")}, ${filter} AS counts FROM ${wanted} JOIN ${schema}.${table.name} AS d ON ${byKey("d", "x.t", "x.id")}`;
+  return {
+    text: `SELECT count(*) FILTER (WHERE r.counts), json_agg(r) INTO v_count, v_left FROM (${found}) AS r;`,
+    expected: absent === "holds" ? "0" : `json_array_length(${source})`,
+  };
+}
+
+/** `time` is SQL for the transaction's time, `source` for the JSON of the parameter rows. */
+function sqlOf(
+  schema: string,
+  step: Write,
+  time: string,
+  source = "$1::json",
+  returned?: string,
+): string {
   const { table } = step;
   const target = `${schema}.${table.name}`;
   if (step.op === "insert") {
@@ -141,8 +179,8 @@ function sqlOf(schema: string, step: Write, time: string): string {
     const values = columns.map((column, i) => sqlValue(table, step.row, column, i, time));
     return `INSERT INTO ${target} (tenant, id, ${columns.join(", ")})
 SELECT x.t, x.id, ${values.join(", ")}
-FROM json_to_recordset($1::json) AS x(t text, id text, ${setFields(table, step.row).join(", ")})
-ON CONFLICT (id, tenant) DO NOTHING RETURNING ${columnsOf(table)}`;
+FROM json_to_recordset(${source}) AS x(t text, id text, ${setFields(table, step.row).join(", ")})
+ON CONFLICT (id, tenant) DO NOTHING RETURNING ${returned ?? columnsOf(table)}`;
   }
   const tests = Object.entries(step.where);
   const fields = [
@@ -152,7 +190,7 @@ ON CONFLICT (id, tenant) DO NOTHING RETURNING ${columnsOf(table)}`;
     ),
   ];
   const where = tests.map(([column, test], i) => conditionOf(table, column, test, `x.w${i}`, time));
-  const wanted = `json_to_recordset($1::json) AS x(${["t text", "id text", ...fields].join(", ")})`;
+  const wanted = `json_to_recordset(${source}) AS x(${["t text", "id text", ...fields].join(", ")})`;
   const match = [byKey("d", "x.t", "x.id"), ...where].join(" AND ");
   switch (step.op) {
     case "update":
@@ -199,7 +237,8 @@ function conditionOf(
   return `${cell} ${sign} ${since}${fromWire(table, column, field)}`;
 }
 
-function parameters({ tenant, step }: TenantStep): Record<string, unknown> {
+/** A step as a parameter row. */
+export function parameters({ tenant, step }: TenantStep<Keyed>): Record<string, unknown> {
   const fields: Record<string, unknown> = { t: tenant, id: step.id };
   if (step.op === "insert") putValues(step.row, fields);
   if (step.op === "update") putValues(step.set, fields);

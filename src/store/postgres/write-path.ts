@@ -11,6 +11,8 @@ export interface WritePathOptions {
   readonly schema: string;
   /** Sends a group as one transaction; failures of that are handled here. */
   readonly writer: SessionOptions["writer"];
+  /** Writes the groups that it knows in one statement. */
+  readonly hot?: SessionOptions["hot"];
   readonly tail: LostTail;
   readonly timers: Timers;
   readonly patienceMs: number;
@@ -249,6 +251,7 @@ export class SlowLane {
  */
 export class LostTail {
   readonly #seen = new Map<string, Seen>();
+  readonly #fences = new Map<string, number>();
   readonly #epochs: () => Promise<ReadonlyMap<string, string>>;
   #error: SallyportError | undefined;
   /** The epoch of each tenant when the loss was noticed; undefined until it was read. */
@@ -267,6 +270,15 @@ export class LostTail {
 
   remember({ tenant, seq, hash }: Seen & { readonly tenant: string }): void {
     this.#seen.set(tenant, { seq, hash });
+  }
+
+  /** See `HOT_FUNCTION`: 0 until a statement of any process had to be made harmless. */
+  fenceOf(tenant: string): number {
+    return this.#fences.get(tenant) ?? 0;
+  }
+
+  rememberFence(tenant: string, fence: number): void {
+    if (fence !== 0) this.#fences.set(tenant, fence);
   }
 
   /** Whether anything was found to be lost. */

@@ -106,11 +106,12 @@ export class Writer {
     const founded = fresh.length === 0 ? undefined : client.query(found(schema, fresh));
     // Only locked, never written: writing it with every turn leaves a thousand dead versions a second, and while a long
     // snapshot keeps them, each turn has to skip all of them.
-    const lock = `SELECT tenant FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE`;
-    const locked = client.query<{ tenant: string }>({
+    const lock = `SELECT tenant, fence FROM ${schema}.chains WHERE tenant = ANY($1) ORDER BY tenant FOR UPDATE`;
+    const locked = client.query<{ tenant: string; fence: number }>({
       name: statementName(lock),
       text: lock,
       values: [tenants],
+      types: TYPES,
     });
     // A separate statement: one that waits for a lock sees the trail as it was before the wait. If others have written
     // since, it also looks up the entry that this process saw last, which must still be there. The time of each tenant is
@@ -128,6 +129,7 @@ FROM ends`;
     const ended = client.query<EndRow>({ name: statementName(text), text, values, types: TYPES });
     const [, , holds, { rows }] = await Promise.all([begun, founded, locked, ended]);
     const held = new Set(holds.rows.map(({ tenant }) => tenant));
+    for (const { tenant, fence } of holds.rows) tail.rememberFence(tenant, fence);
     const ends = new Map(rows.map((row) => [row.tenant, row]));
     const turns = new Map<string, Turn>();
     for (const [index, tenant] of tenants.entries()) {
@@ -331,7 +333,7 @@ export class ClockRefused extends Error {
 }
 
 /** Records as a step left or found them. No two changes of a group write the same one, or read one that another writes. */
-class KnownRows {
+export class KnownRows {
   readonly #tables = new Map<Table, Map<string, Row>>();
 
   put(table: Table, rows: readonly Row[]): void {
