@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { isQuick } from "../checkout.ts";
 import { countingProxy } from "./counting-proxy.ts";
@@ -18,6 +19,8 @@ export interface Cost {
 
 const CYCLES = isQuick ? 3 : 20;
 const WARM_UP = 3;
+/** Hints to other processes are sent together, some ms after their commits. */
+const HINT_MS = 100;
 
 export async function measureCost(system: string, dir: string, server: string): Promise<Cost> {
   const place = await newPlace(dir, server, `cost-${system}`);
@@ -38,10 +41,14 @@ export async function measureCost(system: string, dir: string, server: string): 
   };
   for (let n = 0; n < WARM_UP; n += 1) await cycle();
   Object.assign(trips, { propose: 0, approve: 0 });
-  const commitsSoFar = store === "sqlite" ? sqliteCommits : postgresCommits;
-  const before = await commitsSoFar(place);
+  const commitsSoFar = async () => {
+    if (store === "sqlite") return sqliteCommits(place);
+    await sleep(HINT_MS);
+    return (await postgresCommits(place)) - proxy.hints();
+  };
+  const before = await commitsSoFar();
   for (let n = 0; n < CYCLES; n += 1) await cycle();
-  const commits = ((await commitsSoFar(place)) - before) / CYCLES;
+  const commits = ((await commitsSoFar()) - before) / CYCLES;
   await worker.end();
   if (store === "sqlite") return { system, commits };
   return {
@@ -68,7 +75,7 @@ const FRAME = 24;
 /**
  * The frames of the write-ahead log that end a transaction. So few cycles are far from the size at which a log starts over.
  */
-async function sqliteCommits({ dir }: Place): Promise<number> {
+function sqliteCommits({ dir }: Place): number {
   const log = readFileSync(`${fileIn(dir)}-wal`);
   const pageSize = log.readUInt32BE(8);
   const salt = log.subarray(16, 24);

@@ -9,12 +9,15 @@ export interface CountingProxy extends AsyncDisposable {
    * together, or before an answer came, share a round trip; hints to other processes are not waited for and do not count.
    */
   trips(): number;
+  /** How many hints were sent, each a transaction of its own for the database. */
+  hints(): number;
 }
 
 export async function countingProxy(target: string): Promise<CountingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   let trips = 0;
+  let hints = 0;
   const server = createServer((client) => {
     const database = connect(Number(port), hostname);
     for (const socket of [client, database]) {
@@ -28,16 +31,16 @@ export async function countingProxy(target: string): Promise<CountingProxy> {
         });
     }
     let waiting = 0;
+    let isHint = false;
     const asked = new Messages(true, (type, body) => {
       // A simple query, or the end of a batch of prepared steps.
-      if (type === "P" || type === "Q")
-        isHint ||= /pg_notify|^LISTEN/i.test(body.toString("latin1"));
+      if (type === "P" || type === "Q") isHint ||= /pg_notify/i.test(body.toString("latin1"));
       if (type !== "Q" && type !== "S") return;
-      if (waiting === 0 && !isHint) trips += 1;
+      if (isHint) hints += 1;
+      else if (waiting === 0) trips += 1;
       isHint = false;
       waiting += 1;
     });
-    let isHint = false;
     // "Ready for query" ends the answer to each.
     const answered = new Messages(false, (type) => {
       if (type === "Z" && waiting > 0) waiting -= 1;
@@ -59,6 +62,7 @@ export async function countingProxy(target: string): Promise<CountingProxy> {
   return {
     url: url.href,
     trips: () => trips,
+    hints: () => hints,
     async [Symbol.asyncDispose]() {
       server.close();
       for (const socket of sockets) socket.destroy();
