@@ -16,6 +16,7 @@ const MEASURED = [
   "tests/console/first-paint.test.ts",
   "tests/docs/import-cost.test.ts",
   "tests/gate/bytes.test.ts",
+  "tests/gate/woken.test.ts",
   "tests/http/flood/flood.test.ts",
   "tests/http/limits.test.ts",
 ];

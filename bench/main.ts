@@ -1,25 +1,32 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { previousIn } from "./checkout.ts";
 import { gateBenches } from "./gate.ts";
 import { hookBenches } from "./hooks.ts";
 import { httpBenches } from "./http.ts";
 import { interactionBenches } from "./interactions.ts";
 import { memoryBenches } from "./memory.ts";
 import { postgresBenches } from "./postgres.ts";
+import { previousBenches } from "./previous.ts";
 import { readBenches } from "./reads.ts";
 import { printHeader, printResult, type Result } from "./report.ts";
 import { sqliteBenches } from "./sqlite.ts";
 import { taskBenches } from "./tasks.ts";
 import { verifyBenches } from "./verify.ts";
 
-/** `npm run bench -- sqlite` narrows to the names that contain one of the words. */
-const words = process.argv.slice(2).filter((word) => !word.startsWith("-"));
+/**
+ * `npm run bench -- sqlite` narrows to the names that contain one of the words. With `--previous PATH` an earlier release in
+ * that checkout is compared with, and nothing else is measured; `--quick` shows only that this works.
+ */
+const given = process.argv.slice(2);
+const previous = previousIn(given);
+const words = given.filter((word, at) => !word.startsWith("-") && given[at - 1] !== "--previous");
 const wanted = (name: string): boolean =>
   words.length === 0 || words.some((word) => name.includes(word));
 
 const results: Result[] = [];
 printHeader();
-for (const benches of [
+const all = [
   memoryBenches,
   sqliteBenches,
   postgresBenches,
@@ -30,7 +37,8 @@ for (const benches of [
   verifyBenches,
   httpBenches,
   hookBenches,
-]) {
+];
+for (const benches of previous === undefined ? all : [previousBenches]) {
   for await (const result of benches(wanted)) {
     results.push(result);
     printResult(result);
@@ -40,8 +48,9 @@ if (results.length === 0) {
   console.error(`No benchmark has a name with ${words.join(" or ")} in it.`);
   process.exitCode = 1;
 } else {
-  const file = path.join(import.meta.dirname, "results", "latest.json");
+  const name = previous === undefined ? "latest.json" : "previous.json";
+  const file = path.join(import.meta.dirname, "results", name);
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(file, `${JSON.stringify(results, null, 2)}\n`);
-  console.log(`\n${results.length} results in bench/results/latest.json`);
+  console.log(`\n${results.length} results in bench/results/${name}`);
 }

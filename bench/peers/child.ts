@@ -4,40 +4,8 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Effect, Peer, Place } from "./peer.ts";
+import type { Cycles, Effect, Memory, Order, Peer, Place, Reply, ToolMode } from "./peer.ts";
 import { systemOf } from "./systems/index.ts";
-
-/** How the tool behaves: count in memory; or leave a line in a file and then return, take its time, or never come back. */
-export type ToolMode = "count" | "return" | "slow" | "hang";
-
-export type Order =
-  | {
-      readonly do: "open";
-      readonly system: string;
-      readonly place: Place;
-      readonly tool: ToolMode;
-      readonly role: "all" | "answer";
-    }
-  /** Cycles by so many callers for so long. */
-  | { readonly do: "cycles"; readonly callers: number; readonly ms: number }
-  /** This many calls without an answer. */
-  | { readonly do: "pend"; readonly count: number }
-  | { readonly do: "propose" }
-  | { readonly do: "approve" | "recover"; readonly id: string }
-  | { readonly do: "close" };
-
-export interface Cycles {
-  readonly rate: number;
-  readonly cpuUs: number;
-  readonly latenciesMs: readonly number[];
-}
-
-export interface Memory {
-  readonly heap: number;
-  readonly rss: number;
-}
-
-export type Reply = { readonly ok: unknown } | { readonly error: string };
 
 const REFUND = { invoice: "INV-2041", cents: 12_900 };
 const SLOW_MS = 150;
@@ -116,9 +84,9 @@ function opened(): Peer {
 async function obey(order: Order): Promise<unknown> {
   switch (order.do) {
     case "open": {
-      const { system, place, tool, role } = order;
+      const { system, place, tool, role, root } = order;
       const open = await systemOf(system).load();
-      peer = await open({ ...place, effect: effectOf(tool, place), role });
+      peer = await open({ ...place, effect: effectOf(tool, place), role, root });
       return "open";
     }
     case "cycles":
@@ -127,6 +95,8 @@ async function obey(order: Order): Promise<unknown> {
       return pend(order.count);
     case "propose":
       return opened().propose(REFUND);
+    case "look":
+      return opened().look?.(order.id);
     case "approve":
       return opened().approve(order.id);
     case "recover":

@@ -1,11 +1,12 @@
-import type { Memory } from "./child.ts";
+import { isQuick } from "../checkout.ts";
+import type { Memory } from "./peer.ts";
 import { newPlace } from "./places.ts";
 import { startWorker } from "./worker.ts";
 
 /** Until so many are pending, or the time is over: some systems would take minutes. */
-const MOST = 10_000;
+const MOST = isQuick ? 200 : 10_000;
 const MOST_MS = 9_000;
-const STEP = 500;
+const STEP = isQuick ? 100 : 500;
 
 export interface Pending {
   readonly system: string;

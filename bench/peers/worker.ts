@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
-import type { Order, Reply, ToolMode } from "./child.ts";
-import type { Place } from "./peer.ts";
+import { rootOf } from "../checkout.ts";
+import type { Order, Place, Reply, ToolMode } from "./peer.ts";
 
 /** The parent's end of a child. */
 export interface Worker {
@@ -26,7 +26,7 @@ export async function startWorker(
   });
   const worker = workerOf(child, system);
   const { tool, role = "all" } = how;
-  await worker.order({ do: "open", system, place, tool, role });
+  await worker.order({ do: "open", system, place, tool, role, root: rootOf(system) });
   return worker;
 }
 

@@ -69,7 +69,7 @@ export function startUpkeep(options: UpkeepOptions): { stop(): Promise<void> } {
   };
 }
 
-/** A hint may be late or missing, and some stores hint only of their own commits, so it polls as well. */
+/** A hint may be late or missing, so it polls as well. */
 const LOOK_EVERY_MS = 250;
 /** Commits come in bursts: one look answers for all of them. */
 const AFTER_HINT_MS = 5;

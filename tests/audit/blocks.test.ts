@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import Sqlite from "better-sqlite3";
-import { expect, onTestFinished, test } from "vitest";
+import pg from "pg";
+import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { checkProof, type InclusionProof, proveEntry } from "../../src/audit/proof.ts";
 import { exportStore, readExport } from "../../src/audit/trail.ts";
 import { verifyStore, verifyTrail } from "../../src/audit/verify.ts";
@@ -20,8 +21,15 @@ import {
   sealEntry,
   unpackBlock,
 } from "../../src/model/audit-entry.ts";
+import { Lines } from "../../src/store/postgres/connection.ts";
+import { postgresStore } from "../../src/store/postgres/index.ts";
+import { MIGRATIONS as MIGRATIONS_PG, migrate } from "../../src/store/postgres/schema.ts";
 import { MIGRATIONS, openDatabase } from "../../src/store/sqlite/database.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import type { Store } from "../../src/store/store.ts";
+import { systemTimers } from "../../src/util/timers.ts";
+import { freshDatabase } from "../support/postgres-database.ts";
+import { isWanted } from "../support/stores.ts";
 import { anchorsFor, codesOf, PUBLIC_KEYS } from "./fixtures.ts";
 
 function newFile(): string {
@@ -68,7 +76,7 @@ function oldStore(file: string, trails: readonly (readonly AuditEntry[])[]): voi
   database.close();
 }
 
-async function exported(store: ReturnType<typeof sqliteStore>): Promise<AuditEntry[]> {
+async function exported(store: Store): Promise<AuditEntry[]> {
   const lines: string[] = [];
   for await (const line of exportStore(store)) lines.push(line);
   const entries: AuditEntry[] = [];
@@ -76,35 +84,81 @@ async function exported(store: ReturnType<typeof sqliteStore>): Promise<AuditEnt
   return entries;
 }
 
-test("a store of the first format is continued in blocks; store and export verify across the change, with anchors from before [I17]", async () => {
+/** The same in PostgreSQL; the store migrates it when it opens. */
+async function oldPostgres(trails: readonly (readonly AuditEntry[])[]): Promise<Store> {
+  const database = await freshDatabase(inject("pgUrl"));
+  const pool = new pg.Pool({ connectionString: database.url, max: 6, pipeline: true } as object);
+  const lines = new Lines({ pool, timers: systemTimers });
+  const terms = { schema: "sallyport", patienceMs: 10_000, readOnly: false };
+  await migrate(lines, { ...terms, migrations: MIGRATIONS_PG.slice(0, 1) });
+  const insert = `INSERT INTO sallyport.audit (tenant, seq, at, type, subject, session, actor, data, salt, hash)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
+  for (const trail of trails) {
+    await pool.query("INSERT INTO sallyport.chains (tenant) VALUES ($1)", [trail[0]?.tenant]);
+    for (const { tenant, seq, type, subject, session, actor, data, salt, hash } of trail) {
+      const values = [tenant, seq, AT, type, subject, session, actor, data, salt, hash];
+      await pool.query(insert, values);
+    }
+  }
+  const store = await postgresStore({ pool });
+  onTestFinished(async () => {
+    await store.close();
+    await pool.end();
+    await database.drop();
+  });
+  return store;
+}
+
+function oldSqlite(trails: readonly (readonly AuditEntry[])[]): Store {
   const file = newFile();
-  const old = [oldTrail("acme", 7), oldTrail("bolt", 1)];
-  oldStore(file, old);
+  oldStore(file, trails);
   const store = sqliteStore({ file });
   onTestFinished(() => store.close());
-  const anchors = await anchorsFor(old.map((trail) => headAfter(trail.at(-1) as AuditEntry)));
-  const { killSwitch, audit } = store.tenant("acme");
-  await killSwitch.stop("drill", { actor: "person:ada" });
-  await killSwitch.resume("over", { actor: "person:ada" });
-  const entries = await audit.read({ after: 0, limit: 100 });
-  expect(entries.map(({ v }) => v)).toEqual([1, 1, 1, 1, 1, 1, 1, 2, 2]);
-  expect(entries.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  expect(entries[7]?.prev).toBe(entries[6]?.hash);
-  for (let after = 0; after < 9; after += 1) {
-    expect(await audit.read({ after, limit: 2 })).toEqual(entries.slice(after, after + 2));
-  }
-  expect(await audit.head()).toEqual(headAfter(entries[8] as AuditEntry));
-  expect((await store.heads()).map(({ tenant, seq }) => [tenant, seq])).toEqual([
-    ["acme", 9],
-    ["bolt", 1],
-  ]);
-  const terms = { anchors, publicKeys: PUBLIC_KEYS };
-  expect(await verifyStore(store, { ...terms, pageSize: 3 })).toMatchObject({
-    ok: true,
-    entries: 10,
-  });
-  expect(await verifyTrail(await exported(store), terms)).toMatchObject({ ok: true, entries: 10 });
-  await expect(proveEntry(audit, 3)).rejects.toMatchObject({ code: "invalid_input" });
+  return store;
+}
+
+const OLD_STORES = [
+  ["sqlite", oldSqlite],
+  ["postgres", oldPostgres],
+] as const;
+
+describe("on each store", () => {
+  test.each(OLD_STORES.filter(([name]) => isWanted(name)))(
+    "%s: a store of the first format is continued in blocks; store and export verify across the change, with anchors from before [I17]",
+    async (_, openOld) => {
+      const old = [oldTrail("acme", 7), oldTrail("bolt", 1)];
+      const store = await openOld(old);
+      const anchors = await anchorsFor(old.map((trail) => headAfter(trail.at(-1) as AuditEntry)));
+      const { killSwitch, audit } = store.tenant("acme");
+      await killSwitch.stop("drill", { actor: "person:ada" });
+      await killSwitch.resume("over", { actor: "person:ada" });
+      const entries = await audit.read({ after: 0, limit: 100 });
+      expect(entries.map(({ v }) => v)).toEqual([1, 1, 1, 1, 1, 1, 1, 2, 2]);
+      expect(entries.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      expect(entries[7]?.prev).toBe(entries[6]?.hash);
+      for (let after = 0; after < 9; after += 1) {
+        expect(await audit.read({ after, limit: 2 })).toEqual(entries.slice(after, after + 2));
+      }
+      expect(await audit.head()).toEqual(headAfter(entries[8] as AuditEntry));
+      expect((await store.heads()).map(({ tenant, seq }) => [tenant, seq])).toEqual([
+        ["acme", 9],
+        ["bolt", 1],
+      ]);
+      const terms = { anchors, publicKeys: PUBLIC_KEYS };
+      const whole = { ok: true, entries: 10 };
+      expect(await verifyStore(store, { ...terms, pageSize: 3 })).toMatchObject(whole);
+      const lines = await exported(store);
+      expect(await verifyTrail(lines, terms)).toMatchObject(whole);
+      for (const seq of [3, 8]) {
+        const forged = lines.map((entry) =>
+          entry.tenant === "acme" && entry.seq === seq ? { ...entry, actor: "human:boss" } : entry,
+        );
+        const report = await verifyTrail(forged, terms);
+        expect([report.ok, codesOf(report).length > 0]).toEqual([false, true]);
+      }
+      await expect(proveEntry(audit, 3)).rejects.toMatchObject({ code: "invalid_input" });
+    },
+  );
 });
 
 test("a process of the earlier version cannot write a store that was brought up", () => {
@@ -131,6 +185,11 @@ type Tampering = (database: Sqlite.Database, blocks: readonly StoredBlock[]) => 
 
 const update = (database: Sqlite.Database, ord: number, set: string, value: unknown) =>
   database.prepare(`UPDATE audit_blocks SET ${set} WHERE ord = ?`).run(value, ord);
+
+function blocksIn(database: Sqlite.Database): StoredBlock[] {
+  const sql = "SELECT ord, last, at, lower(hex(head)) AS head, body FROM audit_blocks ORDER BY ord";
+  return database.prepare(sql).all() as StoredBlock[];
+}
 
 /** A change of one entry in the second block, hashed again as far as told. */
 function forge(change: Partial<AuditEntry>, isSealedAgain: boolean): Tampering {
@@ -191,11 +250,7 @@ test("a block that somebody changed in the file is found, whatever was changed [
     const anchors = await anchorsFor([await audit.head()]);
     await store.close();
     const database = new Sqlite(file);
-    const blocks = database
-      .prepare(
-        "SELECT ord, last, at, lower(hex(head)) AS head, body FROM audit_blocks ORDER BY ord",
-      )
-      .all() as StoredBlock[];
+    const blocks = blocksIn(database);
     expect(blocks.length).toBeGreaterThan(2);
     tamper(database, blocks);
     database.close();
@@ -203,6 +258,44 @@ test("a block that somebody changed in the file is found, whatever was changed [
     const report = await verifyStore(changed, { anchors, publicKeys: PUBLIC_KEYS, pageSize: 2 });
     await changed.close();
     if (report.ok || codesOf(report).length === 0) missed.push(what);
+  }
+  expect(missed).toEqual([]);
+});
+
+/** What the head of the last block alone shows: nothing follows it, and no anchor covers it. */
+const AT_THE_END = [
+  "an actor",
+  "data with its salt",
+  "an erased salt",
+  "the time",
+  "the head",
+] as const;
+
+test("a change of the last block is found before any anchor covers it, from the store and from an export [T35]", async () => {
+  const missed: string[] = [];
+  for (const what of AT_THE_END) {
+    const file = newFile();
+    const store = sqliteStore({ file });
+    const { killSwitch, audit } = store.tenant("acme");
+    await killSwitch.stop("drill 0", { actor: "person:ada" });
+    const anchors = await anchorsFor([await audit.head()]);
+    await killSwitch.stop("drill 1", { actor: "person:ada" });
+    await store.close();
+    const database = new Sqlite(file);
+    const blocks = blocksIn(database);
+    expect(blocks).toHaveLength(2);
+    TAMPERINGS[what]?.(database, blocks);
+    database.close();
+    const changed = sqliteStore({ file });
+    const terms = { anchors, publicKeys: PUBLIC_KEYS };
+    const reports = [
+      await verifyStore(changed, terms),
+      await verifyTrail(await exported(changed), terms),
+    ];
+    await changed.close();
+    for (const [index, report] of reports.entries()) {
+      if (report.ok) missed.push(`${what}, from ${["the store", "an export"][index]}`);
+    }
   }
   expect(missed).toEqual([]);
 });
@@ -225,7 +318,18 @@ test("a proof shows that one entry is in the trail, without the others and witho
   }
   const proof = await proveEntry(audit, 3, anchors);
   const { entry, links, anchor } = proof;
+  // Without an anchor, as a forger hands it over who has none: nothing but the links leads to the head.
+  const { anchor: _, ...bare } = proof;
+  const bareForgeries: readonly InclusionProof[] = [
+    { ...bare, head: { ...proof.head, hash: GENESIS } },
+    { ...bare, head: await audit.head() },
+    { ...bare, head: { ...proof.head, hash: entry.hash } },
+    { ...bare, entry: { ...entry, actor: "human:boss" } },
+    { ...bare, links: links.map((link) => ({ ...link, leaf: GENESIS })) },
+  ];
+  expect(checkProof(bare, PUBLIC_KEYS)).toMatchObject({ ok: true, isAnchored: false });
   const forgeries: readonly InclusionProof[] = [
+    ...bareForgeries,
     { ...proof, entry: { ...entry, actor: "human:boss" } },
     { ...proof, entry: { ...entry, data: "{}" } },
     { ...proof, entry: { ...entry, seq: 4 } },

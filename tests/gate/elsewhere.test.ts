@@ -1,9 +1,6 @@
 // Approved in a process that lacks the tool, executed in one that has it.
 
-import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
-import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { codeOf, onStores, set, yes } from "../interactions/inbox-world.ts";
@@ -11,7 +8,8 @@ import { openStore } from "../interactions/processes/person-child.ts";
 import { ENGINES, newPlace } from "../interactions/processes/person-process.ts";
 import { AGENT, decisionIdOf, PERSON } from "../support/port-world.ts";
 import { isWanted, STORE_NAMES } from "../support/stores.ts";
-import { gateOver, noteTool, type WorkerPlan } from "./elsewhere-child.ts";
+import { gateOver, noteTool } from "./elsewhere-child.ts";
+import { noted, startWorker } from "./elsewhere-worker.ts";
 
 onStores(
   "a yes in a process without the tool",
@@ -88,72 +86,8 @@ onStores(
   STORE_NAMES,
 );
 
-const CHILD = path.join(import.meta.dirname, "elsewhere-child.ts");
-const FLAGS = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
-
-async function startWorker(plan: WorkerPlan): Promise<ChildProcess> {
-  const child = fork(CHILD, [JSON.stringify(plan)], { execArgv: FLAGS });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  await once(child, "message");
-  return child;
-}
-
-/** What was executed: the number and when, epoch ms. */
-async function noted(ledger: string): Promise<ReadonlyMap<number, readonly number[]>> {
-  const text = await readFile(ledger, "utf8").catch(() => "");
-  const lines = text.split("\n").filter((line) => line !== "");
-  const pairs = lines.map((line) => line.split(" ").map(Number) as [number, number]);
-  return new Map(
-    [...Map.groupBy(pairs, ([, n]) => n)].map(([n, list]) => [n, list.map(([at]) => at)]),
-  );
-}
-
 // skip: STORES names the stores to test, and these are not among them
 describe.skipIf(!isWanted("sqlite") || !isWanted("postgres"))("in another process", () => {
-  const ROUNDS = 20;
-
-  test.each(ENGINES)(
-    "%s: it is woken and executes what was approved here",
-    async (engine) => {
-      const place = await newPlace(engine);
-      onTestFinished(() => place.remove());
-      const { store: kind, place: where, ledger } = place;
-      const { store, close } = await openStore({ store: kind, place: where });
-      onTestFinished(() => close());
-      await startWorker({ store: kind, place: where, ledger });
-      const proposing = gateOver(store, [noteTool(`${ledger}.wrong`)]);
-      const approving = gateOver(store, []);
-      const session = proposing.sessions.open({ id: "s-1", agent: AGENT });
-      const waits: number[] = [];
-      for (let n = 0; n < ROUNDS; n += 1) {
-        const call = { callId: `c-${n}`, tool: "ops.note", input: { n } };
-        const id = decisionIdOf(await session.call(call));
-        await yes(approving, id);
-        await expect.poll(async () => (await noted(ledger)).get(n), {
-          interval: 5,
-          timeout: 5_000,
-        });
-        await expect
-          .poll(async () => (await store.tenant("acme").decisions.get(id)).state, {
-            timeout: 5_000,
-          })
-          .toBe("executed");
-        const [at = Number.NaN] = (await noted(ledger)).get(n) ?? [];
-        const approvedAt = await approvalOf(approving, id);
-        waits.push(at - approvedAt);
-      }
-      const times = await noted(ledger);
-      expect([...times.values()].every((list) => list.length === 1)).toBe(true);
-      expect(times.size).toBe(ROUNDS);
-      expect((await noted(`${ledger}.wrong`)).size, "nothing ran here").toBe(0);
-      const median = waits.toSorted((a, b) => a - b)[ROUNDS / 2] ?? Number.NaN;
-      console.log(`${engine}: executed ${median} ms after the approval (median of ${ROUNDS})`);
-      // Generous: the machine may be busy. A lost hint would cost a poll of 250 ms, a lost approval 2 s.
-      expect(median).toBeLessThan(engine === "postgres" ? 250 : 1_000);
-    },
-    60_000,
-  );
-
   test.each(ENGINES)(
     "%s: killed before it begins, another one picks it up, once",
     async (engine) => {
@@ -185,12 +119,3 @@ describe.skipIf(!isWanted("sqlite") || !isWanted("postgres"))("in another proces
     60_000,
   );
 });
-
-/** When the yes was committed, by the log. */
-async function approvalOf(gate: ReturnType<typeof gateOver>, id: string): Promise<number> {
-  const entries = await gate.audit.read({ after: 0, limit: 1_000 });
-  const entry = entries.find(
-    ({ type, subject }) => type === "decision.awaits_tool" && subject === id,
-  );
-  return Date.parse(entry?.at ?? "");
-}

@@ -1,5 +1,6 @@
 // What is decided together is written together: a proposal that is reviewed promptly, in one transaction.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Gate } from "../../src/gate/create-gate.ts";
 import type { AuditEntry } from "../../src/model/audit-entry.ts";
@@ -7,7 +8,7 @@ import type { Validator, Verdict } from "../../src/model/decision.ts";
 import { SallyportError } from "../../src/model/errors.ts";
 import type { Change } from "../../src/store/engine.ts";
 import { type InboxWorld, onlyOpen, onStores, set, yes } from "../interactions/inbox-world.ts";
-import { AGENT, decisionIdOf } from "../support/port-world.ts";
+import { AGENT, decisionIdOf, isApproval, isIntent, PERSON } from "../support/port-world.ts";
 import { sampleVerdictValidator, slowReview } from "../support/validators.ts";
 
 const SESSION = { id: "s-1", agent: AGENT };
@@ -21,6 +22,26 @@ async function writesOf({ tap }: InboxWorld, work: () => Promise<unknown>): Prom
   });
   return written;
 }
+
+/** Holds every write until it is let go, so that whatever does not wait for it shows. */
+function holdWrites({ tap }: InboxWorld): { readonly asked: Promise<void>; letGo(): void } {
+  const asked = Promise.withResolvers<void>();
+  const free = Promise.withResolvers<void>();
+  tap.before = async () => {
+    asked.resolve();
+    await free.promise;
+  };
+  return {
+    asked: asked.promise,
+    letGo() {
+      tap.before = () => {};
+      free.resolve();
+    },
+  };
+}
+
+/** Longer than anything takes that does not wait. */
+const HELD_MS = 50;
 
 async function entriesOf(gate: Gate): Promise<readonly AuditEntry[]> {
   return gate.audit.read({ after: 0, limit: 100 });
@@ -139,6 +160,53 @@ onStores(
       answered.resolve();
       expect(decisionIdOf(await asking)).toBe(waiting?.id);
       expect((await entriesOf(gate)).map(({ type }) => type)).toEqual(MADE);
+    });
+
+    test("is not answered before its one write is durable, nor is a person asked", async () => {
+      const world = await open();
+      const told: string[] = [];
+      const writing = holdWrites(world);
+      const asking = world.gate.sessions.open(SESSION).call(set("a", 1));
+      const noted = asking.then(({ answer }) => void told.push(answer));
+      await Promise.race([writing.asked, noted]);
+      await sleep(HELD_MS);
+      expect(told).toEqual([]);
+      expect(await world.gate.interactions.list()).toEqual([]);
+      writing.letGo();
+      const id = decisionIdOf(await asking);
+      expect((await onlyOpen(world.gate)).id).toBe(id);
+    });
+
+    test("is neither called nor answered as approved before the yes and its intent are durable, in one write", async () => {
+      const world = await open();
+      const id = decisionIdOf(await world.gate.sessions.open(SESSION).call(set("a", 1)));
+      const told: string[] = [];
+      const { hash } = await world.gate.interactions.get(id);
+      const writing = holdWrites(world);
+      const answering = world.gate.interactions.approve(id, { hash, by: PERSON });
+      const noted = answering.then(({ outcome }) => void told.push(outcome));
+      await Promise.race([writing.asked, noted]);
+      await sleep(HELD_MS);
+      expect([told, world.effects]).toEqual([[], []]);
+      expect((await world.gate.decisions.get(id)).state).toBe("pending_ml");
+      writing.letGo();
+      expect((await answering).outcome).toBe("executed");
+      expect(world.effects).toHaveLength(1);
+    });
+
+    test("is not called when everything is stopped between the look and the write of the yes with its intent", async () => {
+      const world = await open();
+      const id = decisionIdOf(await world.gate.sessions.open(SESSION).call(set("a", 1)));
+      world.tap.before = async (change) => {
+        if (!isApproval(change) || !isIntent(change)) return;
+        world.tap.before = () => {};
+        await world.again().killSwitch.stop("wait", { actor: PERSON });
+      };
+      expect((await yes(world.gate, id)).outcome).toBe("held");
+      expect(world.effects).toEqual([]);
+      await expect(world.gate.operations.get(`${id}.0`)).rejects.toMatchObject({
+        code: "not_found",
+      });
     });
 
     test("keeps its bytes, whatever a validator or a guard does to what it is shown", async () => {

@@ -6,15 +6,10 @@ export interface System {
   readonly load: () => Promise<OpenPeer>;
 }
 
+/** What `npm run peers` compares. */
 export const SYSTEMS: Readonly<Record<string, System>> = {
-  "sallyport.sqlite": {
-    store: "sqlite",
-    load: async () => (await import("./sallyport.ts")).sallyportSqlite,
-  },
-  "sallyport-staged.sqlite": {
-    store: "sqlite",
-    load: async () => (await import("./sallyport-staged.ts")).stagedSqlite,
-  },
+  "sallyport.sqlite": { store: "sqlite", load: () => sallyport("onSqlite", "approved") },
+  "sallyport-staged.sqlite": { store: "sqlite", load: () => sallyport("onSqlite", "staged") },
   "langgraph.sqlite": {
     store: "sqlite",
     load: () => langgraph("langgraphSqlite", "leanGraph"),
@@ -27,14 +22,8 @@ export const SYSTEMS: Readonly<Record<string, System>> = {
     store: "sqlite",
     load: async () => (await import("./openai-agents.ts")).openaiAgents,
   },
-  "sallyport.postgres": {
-    store: "postgres",
-    load: async () => (await import("./sallyport.ts")).sallyportPostgres,
-  },
-  "sallyport-staged.postgres": {
-    store: "postgres",
-    load: async () => (await import("./sallyport-staged.ts")).stagedPostgres,
-  },
+  "sallyport.postgres": { store: "postgres", load: () => sallyport("onPostgres", "approved") },
+  "sallyport-staged.postgres": { store: "postgres", load: () => sallyport("onPostgres", "staged") },
   "langgraph.postgres": {
     store: "postgres",
     load: () => langgraph("langgraphPostgres", "leanGraph"),
@@ -53,6 +42,30 @@ export const SYSTEMS: Readonly<Record<string, System>> = {
   },
 };
 
+/** Sallyport's earlier release, named by `--previous`. */
+export const PREVIOUS = onBothStores("sallyport-previous", "approved");
+
+/** What `npm run bench -- --previous` compares besides: calls that need no person, and what is staged only. */
+const VERSIONS = {
+  ...onBothStores("sallyport-allowed", "allowed"),
+  ...onBothStores("sallyport-allowed-previous", "allowed"),
+  ...onBothStores("sallyport-staged-previous", "staged"),
+};
+
+type Kind = "approved" | "allowed" | "staged";
+
+function onBothStores(name: string, what: Kind): Readonly<Record<string, System>> {
+  return {
+    [`${name}.sqlite`]: { store: "sqlite", load: () => sallyport("onSqlite", what) },
+    [`${name}.postgres`]: { store: "postgres", load: () => sallyport("onPostgres", what) },
+  };
+}
+
+async function sallyport(store: "onSqlite" | "onPostgres", what: Kind): Promise<OpenPeer> {
+  const kinds = { ...(await import("./sallyport.ts")), ...(await import("./sallyport-staged.ts")) };
+  return kinds[store](kinds[what]);
+}
+
 async function langgraph(
   saver: "langgraphSqlite" | "langgraphPostgres",
   graph: "leanGraph" | "agentGraph",
@@ -62,7 +75,7 @@ async function langgraph(
 }
 
 export function systemOf(name: string): System {
-  const system = SYSTEMS[name];
+  const system = SYSTEMS[name] ?? PREVIOUS[name] ?? VERSIONS[name];
   if (system === undefined) throw new Error(`there is no system ${name}`);
   return system;
 }

@@ -1,72 +1,62 @@
 import pg from "pg";
-import { allowAlways, createGate, isSallyportError, NO_RULES } from "../../../src/index.ts";
-import { postgresStore } from "../../../src/store/postgres/index.ts";
-import { sqliteStore } from "../../../src/store/sqlite/index.ts";
+import type { Gate } from "../../../src/index.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { defineTool } from "../../../src/tools/define-tool.ts";
+import { type Code, codeOf } from "../../checkout.ts";
 import { yes } from "../../yes.ts";
 import { type Effect, fileIn, type OpenPeer, type Peer, type Told } from "../peer.ts";
 
 const LEASE_MS = 1_000;
 
-export const sallyportSqlite: OpenPeer = async ({ dir, effect }) => {
-  const store = sqliteStore({ file: fileIn(dir) });
-  return peer(store, effect, async () => store.close());
-};
+/** Makes a system of one of the functions below, with a store of the checkout whose code it runs. */
+export function onSqlite(peer: (code: Code, store: Store, effect: Effect) => Driven): OpenPeer {
+  return async ({ dir, effect, root }) => {
+    const code = await codeOf(root);
+    const store = code.sqliteStore({ file: fileIn(dir) });
+    return { ...peer(code, store, effect), close: async () => store.close() };
+  };
+}
 
-export const sallyportPostgres: OpenPeer = async ({ url, effect }) => {
-  const pool = new pg.Pool({ connectionString: url, max: 8, pipeline: true });
-  const store = await postgresStore({ pool });
-  return peer(store, effect, async () => {
-    await store.close();
-    await pool.end();
-  });
-};
+export function onPostgres(peer: (code: Code, store: Store, effect: Effect) => Driven): OpenPeer {
+  return async ({ url, effect, root }) => {
+    const code = await codeOf(root);
+    const pool = new pg.Pool({ connectionString: url, max: 8, pipeline: true });
+    const store = await code.postgresStore({ pool });
+    return {
+      ...peer(code, store, effect),
+      async close() {
+        await store.close();
+        await pool.end();
+      },
+    };
+  };
+}
 
-function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
-  const refund = defineTool({
-    name: "billing.refund",
-    description: "Pays an invoice back.",
-    input: {
-      type: "object",
-      properties: { invoice: { type: "string" }, cents: { type: "integer" } },
-      required: ["invoice", "cents"],
-      additionalProperties: false,
-    },
-    safety: { effect: "external" },
-    dryRun: () => effect.preview(),
-    execute: ({ input: { invoice, cents } }) =>
-      effect.run({ invoice: String(invoice), cents: Number(cents) }),
-  });
-  const gate = createGate({
-    store,
-    tenant: "peers",
-    tools: [refund],
-    validators: { tech: yes("schema"), business: yes("limits") },
-    guard: allowAlways,
-    policy: NO_RULES,
-    leaseMs: LEASE_MS,
-  });
-  let calls = 0;
+type Driven = Omit<Peer, "close">;
+
+/** A call that a person is asked about, and that is executed here once they said yes. */
+export function approved(code: Code, store: Store, effect: Effect): Driven {
+  const gate = gateOf(code, store, effect, "external");
+  const ask = caller(gate);
+  const shown = new Map<string, string>();
+  const look = async (id: string) => {
+    shown.set(id, (await gate.interactions.get(id)).hash);
+  };
   return {
     async propose(input) {
-      calls += 1;
-      const session = gate.sessions.open({ agent: "agent:peers" });
-      const asked = await session.call({
-        callId: `c-${calls}`,
-        tool: refund.name,
-        input: { ...input },
-      });
+      const asked = await ask(input);
       if (asked.answer !== "pending") throw new Error(asked.text);
       return asked.interactionId;
     },
+    look,
     async approve(id) {
-      const { hash } = await gate.interactions.get(id);
+      if (!shown.has(id)) await look(id);
+      const hash = shown.get(id) ?? "";
+      shown.delete(id);
       try {
         const { answers } = await gate.interactions.approve(id, { hash, by: "person:ada" });
         return answers[0]?.answer === "done" ? "executed" : "back to review";
       } catch (error) {
-        if (isSallyportError(error, "already_answered")) return "already answered";
+        if (code.isSallyportError(error, "already_answered")) return "already answered";
         throw error;
       }
     },
@@ -80,7 +70,55 @@ function peer(store: Store, effect: Effect, close: () => Promise<void>): Peer {
       }
       return "nothing, still open";
     },
-    close,
+  };
+}
+
+/** A read-only call that the gate lets through: intent, act and outcome without a person. */
+export function allowed(code: Code, store: Store, effect: Effect): Driven {
+  const ask = caller(gateOf(code, store, effect, "read"));
+  return {
+    async propose(input) {
+      const { answer, text } = await ask(input);
+      if (answer !== "done") throw new Error(text);
+      return "";
+    },
+    approve: async () => "executed",
+    recover: async () => "nothing, still open",
+  };
+}
+
+function gateOf(code: Code, store: Store, effect: Effect, kind: "external" | "read"): Gate {
+  const refund = code.defineTool({
+    name: "billing.refund",
+    description: "Pays an invoice back.",
+    input: {
+      type: "object",
+      properties: { invoice: { type: "string" }, cents: { type: "integer" } },
+      required: ["invoice", "cents"],
+      additionalProperties: false,
+    },
+    safety: { effect: kind },
+    ...(kind === "read" ? { permissionClass: "readonly" } : { dryRun: () => effect.preview() }),
+    execute: ({ input: { invoice, cents } }) =>
+      effect.run({ invoice: String(invoice), cents: Number(cents) }),
+  });
+  return code.createGate({
+    store,
+    tenant: "peers",
+    tools: [refund],
+    validators: { tech: yes("schema"), business: yes("limits") },
+    guard: code.allowAlways,
+    policy: code.NO_RULES,
+    leaseMs: LEASE_MS,
+  });
+}
+
+function caller(gate: Gate) {
+  let calls = 0;
+  return (input: object) => {
+    calls += 1;
+    const session = gate.sessions.open({ agent: "agent:peers" });
+    return session.call({ callId: `c-${calls}`, tool: "billing.refund", input: { ...input } });
   };
 }
 

@@ -1,3 +1,4 @@
+import { type FSWatcher, watch } from "node:fs";
 import { createRedactor } from "../../audit/redact.ts";
 import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import { type Clock, stopwatch, systemClock } from "../../util/clock.ts";
@@ -122,7 +123,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
   clockWatch?.jumpOf(clock.now());
   const now = () => options.clock?.now();
   const ids = createIds({ clock: options.clock ?? systemClock, random });
-  const listeners = new CommitListeners();
+  const wakeUps = new WakeUps(database, file);
   const calls = sqliteCallIndexes(file, patienceMs);
   let mode: ThreadMode = file === ":memory:" ? "never" : (options.thread ?? "when busy");
   let thread: WriteThread | undefined;
@@ -212,7 +213,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
       if (answer === undefined) one.reject(new SallyportError("commit_unknown"));
       else one.resolve(resultOf(one.change, answer));
     }
-    listeners.tell();
+    wakeUps.tell();
   }
 
   async function failed(group: readonly Ready[], error: unknown): Promise<void> {
@@ -275,7 +276,7 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
     head: (tenant) => reading(() => writer.head(tenant)),
     heads: () => reading(() => writer.chains.heads()),
     now: () => reading(() => trustedTime(clock.now(), clockWatch)),
-    onCommit: (listener) => listeners.add(listener),
+    onCommit: (listener) => wakeUps.add(listener),
     backdate: (tenant, table, id, column, at) =>
       reading(() => {
         const sql = `UPDATE ${table.name} SET ${column} = ? WHERE tenant = ? AND id = ?`;
@@ -286,9 +287,88 @@ export function sqliteEngine(options: SqliteEngineOptions): Engine {
       calls.close();
       await group.close();
       await thread?.close();
+      wakeUps.close();
       if (database.open) database.close();
     },
   };
+}
+
+/** Commits come in bursts, and each writes several times: one look answers for all of them. */
+const AFTER_WRITE_MS = 5;
+
+/**
+ * Tells listeners of commits: of this process immediately, of others soon. While there is a listener, it watches the file
+ * that every commit of every process is appended to, which costs nothing while nothing is written. Where files cannot be
+ * watched there are no hints from other processes: listeners poll as well, only later.
+ */
+class WakeUps {
+  readonly #listeners = new CommitListeners();
+  readonly #log: string;
+  /** A number that changes with each commit of another connection. */
+  readonly #version: Statement;
+  #count = 0;
+  #seen: unknown;
+  #watcher: FSWatcher | undefined;
+  #cancel: (() => void) | undefined;
+
+  constructor(database: Database, file: string) {
+    this.#log = `${file}-wal`;
+    this.#version = (database.prepare("PRAGMA data_version") as Statement).pluck();
+  }
+
+  add(listener: () => void): () => void {
+    const forget = this.#listeners.add(listener);
+    this.#count += 1;
+    if (this.#count === 1) this.#watch();
+    let isForgotten = false;
+    return () => {
+      if (isForgotten) return;
+      isForgotten = true;
+      forget();
+      this.#count -= 1;
+      if (this.#count === 0) this.close();
+    };
+  }
+
+  tell(): void {
+    this.#listeners.tell();
+  }
+
+  close(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+
+  #watch(): void {
+    this.#seen = this.#look();
+    try {
+      this.#watcher = watch(this.#log, { persistent: false }, () => this.#lookSoon());
+      this.#watcher.on("error", () => this.close());
+    } catch {
+      // In memory, or not possible here.
+    }
+  }
+
+  /** In real time, also where a test moves the timers: other processes do not wait for it. */
+  #lookSoon(): void {
+    this.#cancel ??= systemTimers.after(AFTER_WRITE_MS, () => {
+      this.#cancel = undefined;
+      const version = this.#look();
+      if (version !== this.#seen) this.#listeners.tell();
+      this.#seen = version;
+    });
+  }
+
+  #look(): unknown {
+    try {
+      return this.#version.get();
+    } catch {
+      // Locked or closed. A hint may be missing, and the next look finds the same.
+      return this.#seen;
+    }
+  }
 }
 
 /** A writer prepares its statements when it is made, which finds tables that do not fit them. */
