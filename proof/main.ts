@@ -75,9 +75,10 @@ function parts(list: string): readonly string[] {
   return list.split(",").filter(Boolean);
 }
 
-function tellTried({ name, outcome, by, ms }: Tried): void {
+function tellTried({ name, outcome, by, why, ms }: Tried): void {
   const seconds = `${(ms / 1_000).toFixed(1)} s`.padStart(7);
   console.error(`${seconds}  ${outcome.padEnd(11)}  ${name}${by === "" ? "" : `: ${by}`}`);
+  if (outcome !== "caught" && why !== "") console.error(`           ${why.split("\n")[0]}`);
 }
 
 function write(report: Report, out: string): number {

@@ -26,6 +26,9 @@ export interface Report {
   readonly records: readonly Recorded[];
 }
 
+/** A page is read by people; the data has more of it. */
+const MOST_OF_REASON = 120;
+
 /** A single broken thing breaks the run; with nothing broken, something that did not really happen makes it void. */
 export function verdictOf(
   report: Pick<Report, "failed" | "goals" | "corpus" | "planted">,
@@ -63,7 +66,10 @@ export function pageOf(report: Report): string {
     "",
     "## Planted bugs",
     "",
-    table(["bug", "mistake", "outcome", "first test that went red"], planted.map(bugRow)),
+    table(
+      ["bug", "mistake", "outcome", "first test that went red", "what it said"],
+      planted.map(bugRow),
+    ),
     "",
     "## Rows of the threat model",
     "",
@@ -82,8 +88,8 @@ function goalRow({ id, what, verdict, figures, seeds, problems }: Judged): reado
   return [id, what, told, shown.join(", "), seeds.slice(0, 6).join(" ")];
 }
 
-function bugRow({ name, what, outcome, by }: Tried): readonly string[] {
-  return [name, what, outcome, by];
+function bugRow({ name, what, outcome, by, why }: Tried): readonly string[] {
+  return [name, what, outcome, by, why.slice(0, MOST_OF_REASON)];
 }
 
 /** `R1 to R30 hold`, or which do not. */

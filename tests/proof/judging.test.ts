@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { rowsOf } from "../../proof/codes.ts";
 import { type Goal, judge } from "../../proof/goals.ts";
+import { outcomeOf } from "../../proof/planted/try-bugs.ts";
 import { verdictOf } from "../../proof/report.ts";
 
 const GOAL: Goal = {
@@ -48,11 +49,44 @@ test("a row holds when a test names it and all that name it have passed", () => 
 
 test("one thing that is broken breaks the whole; what did not happen makes it void", () => {
   const fine = { failed: [], goals: [], corpus: [], planted: [] };
-  const tried = { name: "n", what: "w", by: "", ms: 1 };
+  const tried = { name: "n", what: "w", by: "", why: "", ms: 1 };
   expect(verdictOf(fine)).toBe("holds");
   expect(verdictOf({ ...fine, planted: [{ ...tried, outcome: "missed" }] })).toBe("broken");
   expect(verdictOf({ ...fine, planted: [{ ...tried, outcome: "not planted" }] })).toBe("void");
+  expect(verdictOf({ ...fine, planted: [{ ...tried, outcome: "timed out" }] })).toBe("void");
   const row = { code: "R1", outcome: "none", tests: 0 } as const;
   expect(verdictOf({ ...fine, corpus: [row] })).toBe("void");
   expect(verdictOf({ ...fine, corpus: [{ ...row, outcome: "broken" }] })).toBe("broken");
+});
+
+test("a planted bug is caught by an assertion alone: neither by time that was over nor by too little that happened", () => {
+  const failed = (...failureMessages: string[]) => ({
+    fullName: "t",
+    status: "failed",
+    failureMessages,
+  });
+  const passed = { fullName: "p", status: "passed" };
+  const [planted, ended] = [
+    { isPlanted: true, isEnded: false },
+    { isPlanted: true, isEnded: true },
+  ];
+  const late = "Error: Test timed out in 60000ms.\n    at x";
+  const outcome = (...given: Parameters<typeof outcomeOf>) => outcomeOf(...given).outcome;
+  expect(outcomeOf({}, [failed("AssertionError: 1 is not 2\n    at x")], planted)).toEqual({
+    outcome: "caught",
+    by: "t",
+    why: "AssertionError: 1 is not 2",
+  });
+  expect(outcomeOf({}, [passed, failed(late)], planted)).toMatchObject({
+    outcome: "timed out",
+    why: "Error: Test timed out in 60000ms.",
+  });
+  expect(outcome({ hangs: true }, [failed(late)], planted)).toBe("caught");
+  expect(outcome({}, [failed(late, "AssertionError: twice")], planted)).toBe("caught");
+  expect(outcome({}, [failed("AssertionError: void: nobody wrote")], planted)).toBe("missed");
+  expect(outcome({}, [passed], planted)).toBe("missed");
+  expect(outcome({}, [], planted)).toBe("no test");
+  expect(outcome({}, [], ended)).toBe("timed out");
+  expect(outcome({ hangs: true }, [], ended)).toBe("caught");
+  expect(outcome({}, [failed("x")], { isPlanted: false, isEnded: false })).toBe("not planted");
 });
