@@ -39,6 +39,7 @@ async function main(): Promise<number> {
     const failed = tests.filter(({ outcome }) => outcome === "failed");
     const found = {
       failed,
+      skipped: tests.filter(({ outcome, isOfDoor }) => outcome === "skipped" && isOfDoor),
       goals: GOALS.map((goal) => judge(goal, records, scale)),
       corpus: rowsOf("R", 30, tests),
       planted,

@@ -17,6 +17,8 @@ export interface Report {
   readonly verdict: "holds" | "broken" | "void";
   readonly tests: { readonly passed: number; readonly failed: number; readonly skipped: number };
   readonly failed: readonly TestResult[];
+  /** Of doors, where each test has to run. */
+  readonly skipped: readonly TestResult[];
   readonly goals: readonly Judged[];
   readonly corpus: readonly Row[];
   readonly threats: readonly Row[];
@@ -31,9 +33,9 @@ const MOST_OF_REASON = 120;
 
 /** A single broken thing breaks the run; with nothing broken, something that did not really happen makes it void. */
 export function verdictOf(
-  report: Pick<Report, "failed" | "goals" | "corpus" | "planted">,
+  report: Pick<Report, "failed" | "skipped" | "goals" | "corpus" | "planted">,
 ): Report["verdict"] {
-  const { failed, goals, corpus, planted } = report;
+  const { failed, skipped, goals, corpus, planted } = report;
   const isBroken =
     failed.length > 0 ||
     goals.some(({ verdict }) => verdict === "broken") ||
@@ -41,6 +43,7 @@ export function verdictOf(
     planted.some(({ outcome }) => outcome === "missed");
   if (isBroken) return "broken";
   const isVoid =
+    skipped.length > 0 ||
     goals.some(({ verdict }) => verdict === "void") ||
     corpus.some(({ outcome }) => outcome === "none") ||
     planted.some(({ outcome }) => outcome !== "caught");
@@ -48,7 +51,7 @@ export function verdictOf(
 }
 
 export function pageOf(report: Report): string {
-  const { goals, planted, corpus, threats, invariants, failed, tests } = report;
+  const { goals, planted, corpus, threats, invariants, failed, skipped, tests } = report;
   const caught = planted.filter(({ outcome }) => outcome === "caught").length;
   return [
     `# Proof of ${report.at.slice(0, 10)}: ${report.verdict}`,
@@ -56,9 +59,8 @@ export function pageOf(report: Report): string {
     `Version ${report.version}, commit ${report.commit}, scale "${report.scale}", ${about(report.seconds)} on ${report.machine.cores} cores (load ${report.machine.load.toFixed(1)} at the end), Node ${report.machine.node}.`,
     "",
     `${tests.passed} tests passed, ${tests.failed} failed, ${tests.skipped} skipped. Corpus ${holding(corpus)}/${corpus.length}, threats ${holding(threats)}/${threats.length}, planted bugs caught ${caught}/${planted.length}.`,
-    ...(failed.length === 0
-      ? []
-      : ["", "## Failed", "", ...failed.map(({ file, name }) => `- ${name} (${file})`)]),
+    ...listOf("Failed", failed),
+    ...listOf("Skipped at a door, where each test has to run", skipped),
     "",
     "## Goals: what really happened, and what was found",
     "",
@@ -80,6 +82,11 @@ export function pageOf(report: Report): string {
     `Invariants named by tests: ${rows(invariants)}`,
     "",
   ].join("\n");
+}
+
+function listOf(title: string, tests: readonly TestResult[]): readonly string[] {
+  if (tests.length === 0) return [];
+  return ["", `## ${title}`, "", ...tests.map(({ file, name }) => `- ${name} (${file})`)];
 }
 
 function goalRow({ id, what, verdict, figures, seeds, problems }: Judged): readonly string[] {
