@@ -98,7 +98,7 @@ export const GOALS: readonly Goal[] = [
     id: "G14",
     what: "deterministic simulation",
     zero: ["violations"],
-    least: { proof: { seeds: 1_000, steps: 200_000 }, full: { seeds: 1_000, steps: 200_000 } },
+    least: { proof: { seeds: 1_000, steps: 200_000 }, full: { seeds: 20_000, steps: 4_000_000 } },
   },
   {
     id: "G15",
@@ -183,6 +183,58 @@ export const GOALS: readonly Goal[] = [
     most: { "decision p99 ms": 500 },
   },
   attack("T35", "changed trails", "mutations", 900, 9_000, ["missed"]),
+  {
+    id: "FAILOVER",
+    what: "a primary dies under load, and its standby takes over",
+    zero: ["lost", "twice"],
+    least: {
+      proof: { failovers: 2, acknowledged: 150 },
+      full: { failovers: 11, acknowledged: 1_500 },
+    },
+    most: { "recovery ms": 30_000 },
+  },
+  {
+    id: "MCP-conformance",
+    what: "a server through the gateway passes every check that it passes directly",
+    zero: ["differences"],
+    least: { proof: { checks: 500 }, full: { checks: 500 } },
+  },
+  {
+    id: "MCP-wire",
+    what: "what of a call reaches a published server before its approval",
+    zero: ["bytes upstream before approval"],
+    least: { proof: { calls: 20 }, full: { calls: 20 } },
+  },
+  {
+    id: "MCP-fuzz",
+    what: "hostile messages from both sides of the gateway",
+    zero: ["crashes", "unanswered"],
+    least: { proof: { messages: 2_000 }, full: { messages: 20_000 } },
+  },
+  {
+    id: "MCP-kill",
+    what: "the gateway killed at random",
+    zero: NOTHING_LOST,
+    least: { proof: { kills: 5 }, full: { kills: 50 } },
+  },
+  {
+    id: "HOSTS-contract",
+    what: "each published coding agent against each row of the hook's contract",
+    zero: ["ungated effects"],
+    least: { proof: { rows: 20 }, full: { rows: 20 } },
+  },
+  {
+    id: "HOSTS-stories",
+    what: "stories with published coding agents",
+    zero: ["ungated effects", "twice"],
+    least: { proof: { stories: 4 }, full: { stories: 4 } },
+  },
+  {
+    id: "ADAPTERS",
+    what: "stories with published frameworks: stopped, decided elsewhere, continued in a third process",
+    zero: ["lost", "twice", "ungated"],
+    least: { proof: { stories: 60, effects: 40 }, full: { stories: 60, effects: 40 } },
+  },
 ];
 
 function attack(

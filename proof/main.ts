@@ -39,6 +39,7 @@ async function main(): Promise<number> {
     const failed = tests.filter(({ outcome }) => outcome === "failed");
     const found = {
       failed,
+      skipped: tests.filter(({ outcome, isOfDoor }) => outcome === "skipped" && isOfDoor),
       goals: GOALS.map((goal) => judge(goal, records, scale)),
       corpus: rowsOf("R", 30, tests),
       planted,
@@ -75,9 +76,10 @@ function parts(list: string): readonly string[] {
   return list.split(",").filter(Boolean);
 }
 
-function tellTried({ name, outcome, by, ms }: Tried): void {
+function tellTried({ name, outcome, by, why, ms }: Tried): void {
   const seconds = `${(ms / 1_000).toFixed(1)} s`.padStart(7);
   console.error(`${seconds}  ${outcome.padEnd(11)}  ${name}${by === "" ? "" : `: ${by}`}`);
+  if (outcome !== "caught" && why !== "") console.error(`           ${why.split("\n")[0]}`);
 }
 
 function write(report: Report, out: string): number {

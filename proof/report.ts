@@ -17,6 +17,8 @@ export interface Report {
   readonly verdict: "holds" | "broken" | "void";
   readonly tests: { readonly passed: number; readonly failed: number; readonly skipped: number };
   readonly failed: readonly TestResult[];
+  /** Of doors, where each test has to run. */
+  readonly skipped: readonly TestResult[];
   readonly goals: readonly Judged[];
   readonly corpus: readonly Row[];
   readonly threats: readonly Row[];
@@ -26,11 +28,14 @@ export interface Report {
   readonly records: readonly Recorded[];
 }
 
+/** A page is read by people; the data has more of it. */
+const MOST_OF_REASON = 120;
+
 /** A single broken thing breaks the run; with nothing broken, something that did not really happen makes it void. */
 export function verdictOf(
-  report: Pick<Report, "failed" | "goals" | "corpus" | "planted">,
+  report: Pick<Report, "failed" | "skipped" | "goals" | "corpus" | "planted">,
 ): Report["verdict"] {
-  const { failed, goals, corpus, planted } = report;
+  const { failed, skipped, goals, corpus, planted } = report;
   const isBroken =
     failed.length > 0 ||
     goals.some(({ verdict }) => verdict === "broken") ||
@@ -38,6 +43,7 @@ export function verdictOf(
     planted.some(({ outcome }) => outcome === "missed");
   if (isBroken) return "broken";
   const isVoid =
+    skipped.length > 0 ||
     goals.some(({ verdict }) => verdict === "void") ||
     corpus.some(({ outcome }) => outcome === "none") ||
     planted.some(({ outcome }) => outcome !== "caught");
@@ -45,7 +51,7 @@ export function verdictOf(
 }
 
 export function pageOf(report: Report): string {
-  const { goals, planted, corpus, threats, invariants, failed, tests } = report;
+  const { goals, planted, corpus, threats, invariants, failed, skipped, tests } = report;
   const caught = planted.filter(({ outcome }) => outcome === "caught").length;
   return [
     `# Proof of ${report.at.slice(0, 10)}: ${report.verdict}`,
@@ -53,9 +59,8 @@ export function pageOf(report: Report): string {
     `Version ${report.version}, commit ${report.commit}, scale "${report.scale}", ${about(report.seconds)} on ${report.machine.cores} cores (load ${report.machine.load.toFixed(1)} at the end), Node ${report.machine.node}.`,
     "",
     `${tests.passed} tests passed, ${tests.failed} failed, ${tests.skipped} skipped. Corpus ${holding(corpus)}/${corpus.length}, threats ${holding(threats)}/${threats.length}, planted bugs caught ${caught}/${planted.length}.`,
-    ...(failed.length === 0
-      ? []
-      : ["", "## Failed", "", ...failed.map(({ file, name }) => `- ${name} (${file})`)]),
+    ...listOf("Failed", failed),
+    ...listOf("Skipped at a door, where each test has to run", skipped),
     "",
     "## Goals: what really happened, and what was found",
     "",
@@ -63,7 +68,10 @@ export function pageOf(report: Report): string {
     "",
     "## Planted bugs",
     "",
-    table(["bug", "mistake", "outcome", "first test that went red"], planted.map(bugRow)),
+    table(
+      ["bug", "mistake", "outcome", "first test that went red", "what it said"],
+      planted.map(bugRow),
+    ),
     "",
     "## Rows of the threat model",
     "",
@@ -76,14 +84,19 @@ export function pageOf(report: Report): string {
   ].join("\n");
 }
 
+function listOf(title: string, tests: readonly TestResult[]): readonly string[] {
+  if (tests.length === 0) return [];
+  return ["", `## ${title}`, "", ...tests.map(({ file, name }) => `- ${name} (${file})`)];
+}
+
 function goalRow({ id, what, verdict, figures, seeds, problems }: Judged): readonly string[] {
   const shown = Object.entries(figures).map(([name, value]) => `${name} ${amount(value)}`);
   const told = problems.length === 0 ? verdict : `${verdict}: ${problems.join("; ")}`;
   return [id, what, told, shown.join(", "), seeds.slice(0, 6).join(" ")];
 }
 
-function bugRow({ name, what, outcome, by }: Tried): readonly string[] {
-  return [name, what, outcome, by];
+function bugRow({ name, what, outcome, by, why }: Tried): readonly string[] {
+  return [name, what, outcome, by, why.slice(0, MOST_OF_REASON)];
 }
 
 /** `R1 to R30 hold`, or which do not. */

@@ -7,6 +7,8 @@ export interface Bug {
   /** The source as it is; it must be there exactly once. */
   readonly right: string;
   readonly wrong: string;
+  /** The mistake is that something never ends, so that running out of time is the notice; of any other it says nothing. */
+  readonly hangs?: true;
   /** Which tests look: a file and, to be quick, a pattern for their titles; at the scale of `npm test` unless told otherwise. */
   readonly caughtBy: {
     readonly file: string;

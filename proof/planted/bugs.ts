@@ -1,7 +1,11 @@
 import { AUTH_BUGS } from "./auth-bugs.ts";
 import type { Bug } from "./bug.ts";
 import { CLOCK_BUGS } from "./clock-bugs.ts";
+import { DELEGATION_BUGS } from "./delegation-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
+import { FLOW_BUGS } from "./flow-bugs.ts";
+import { GATE_BUGS } from "./gate-bugs.ts";
+import { HTTP_BUGS } from "./http-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
@@ -317,7 +321,11 @@ export const BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/store/memory.test.ts", title: "of 32 answers" },
   },
   ...AUTH_BUGS,
+  ...DELEGATION_BUGS,
   ...FILES_BUGS,
+  ...FLOW_BUGS,
+  ...GATE_BUGS,
+  ...HTTP_BUGS,
   ...LIMITS_BUGS,
   ...MERGED_BUGS,
   ...OUTCOME_BUGS,

@@ -40,7 +40,7 @@ export const OUTCOME_BUGS: readonly Bug[] = [
     file: "src/store/sqlite/writer.ts",
     right: "if (isCommitInDoubt(error)) overwriteFailedCommit(this.#options.database, error);",
     wrong: "",
-    caughtBy: { file: "tests/faults/failed-sync.test.ts", title: "thread never, then die" },
+    caughtBy: { file: "tests/faults/failed-sync.test.ts", title: "thread never" },
   },
   {
     name: "backup-without-snapshot",

@@ -3,7 +3,7 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { z } from "zod";
 import type { DelegationId } from "../model/delegation.ts";
 import { ERRORS, isSallyportError, SallyportError } from "../model/errors.ts";
-import type { StoredAnswer } from "../model/identity.ts";
+import type { StoredAnswer, Token } from "../model/identity.ts";
 import { isName, parseJson } from "../model/names.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { stopwatch } from "../util/clock.ts";
@@ -14,6 +14,7 @@ import { checkFresh, type Signed } from "./authenticate.ts";
 import { type Path, pathOf, type RouteName } from "./paths.ts";
 import {
   type AccessRule,
+  type AccessScope,
   type Call,
   type HttpContext,
   type JsonRoute,
@@ -52,12 +53,7 @@ async function guarded(
   services: Services,
 ): Promise<Response> {
   const signed = await identified(context, services);
-  const scope = scopeOf(route.rule, signed.token);
-  if (scope === undefined) {
-    const hint = "Your role does not include this; ask someone whose role does.";
-    throw new SallyportError("not_allowed", { route: name, hint });
-  }
-  checkPerson(name, route.rule, signed);
+  const scope = checkAccess(name, route.rule, signed.token);
   if ("roles" in route.rule && route.rule.freshSignIn === true) checkFresh(signed, services);
   const leave = enter(route.lane, signed.token, services);
   try {
@@ -69,6 +65,17 @@ async function guarded(
   } finally {
     leave();
   }
+}
+
+/** What a token may see by this rule. Throws not_allowed. */
+export function checkAccess(name: RouteName, rule: AccessRule, token: Token): AccessScope {
+  const scope = scopeOf(rule, token);
+  if (scope === undefined) {
+    const hint = "Your role does not include this; ask someone whose role does.";
+    throw new SallyportError("not_allowed", { route: name, hint });
+  }
+  checkPerson(name, rule, token);
+  return scope;
 }
 
 /** Authenticates, and assigns the connection to the sender. */
@@ -215,7 +222,7 @@ async function sessionOf(
 }
 
 /** Approvals and rules need a person; a token can be copied, passed on, or made by an admin. */
-function checkPerson(route: string, rule: AccessRule, { token }: Signed): void {
+function checkPerson(route: string, rule: AccessRule, token: Token): void {
   if ("anyone" in rule || rule.person !== true || token.kind === "session") return;
   const hint =
     "A token never decides or administers. Sign in with a link: in the console, or on the command line with --link.";

@@ -3,11 +3,12 @@ import type { TrailEntry } from "../model/audit-entry.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction } from "../model/interaction.ts";
 import type { Notice, NoticeFacts } from "../model/notice.ts";
-import type { NoticeStore, PlannedNotice } from "../store/notices.ts";
+import type { PlannedNotice } from "../store/notices.ts";
 import type { Store } from "../store/store.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
+import type { JsonObject, JsonValue } from "../util/json.ts";
 import { systemTimers, type Timers, withDeadline } from "../util/timers.ts";
 import {
   isForGood,
@@ -172,11 +173,14 @@ export function createNotifier(options: NotifierOptions) {
     const groups = Map.groupBy(due, ({ bundle, id }) => (bundle === "" ? id : bundle));
     await Promise.all(
       [...groups.values()].map(async (group) => {
-        const claimed = await claimedOf(group, notices, 3 * timeoutMs);
+        const claimed = await notices.claim(group, togetherAs(group), 3 * timeoutMs);
         const wanted: Notice[] = [];
+        const closed: Notice[] = [];
         for (const notice of claimed) {
-          if (await isWanted(notice)) wanted.push(notice);
-          else if (await notices.finish(notice, { state: "dropped" })) done.dropped += 1;
+          ((await isWanted(notice)) ? wanted : closed).push(notice);
+        }
+        if (closed.length > 0 && (await notices.finish(closed, { state: "dropped" }))) {
+          done.dropped += closed.length;
         }
         if (wanted.length > 0) done[await sendOne(wanted)] += wanted.length;
       }),
@@ -195,25 +199,28 @@ export function createNotifier(options: NotifierOptions) {
     try {
       if (first === undefined) return "sent";
       if (channel === undefined) throw new RefusedForGood("there is no such channel any more");
-      const ids = group.map(({ id }) => id);
-      const id = ids.length === 1 ? first.id : sha256Hex(JSON.stringify(ids)).slice(0, 40);
+      // Of a digest it is that of its first attempt, also when some of it was decided since.
+      const id = first.bundle === "" ? first.id : sha256Hex(first.bundle).slice(0, 40);
       const items = group.map((notice) => itemOf(notice, baseUrl));
       const message: NotifyMessage = { id, kind: first.kind, tenant, items };
       const work = (signal: AbortSignal) => deliver(channel, first, message, signal);
       const receipt = await withDeadline(work, timeoutMs, timers);
-      for (const notice of group) await notices.finish(notice, { state: "sent", receipt });
+      const sent = { of: receipt ?? null, ids: group.map((notice) => notice.id) } satisfies Sent;
+      await notices.finish(group, {
+        state: "sent",
+        receipt: receipt === undefined ? receipt : sent,
+      });
       return "sent";
     } catch (error) {
       // Errors of channels may quote what they sent, but only names and times were given to them.
       const problem = errorText(error).slice(0, 500);
-      for (const notice of group) {
-        const isDead = isForGood(error) || notice.attempts >= most;
-        const retryMs = Math.min(LONGEST_MS, FIRST_MS * 4 ** (notice.attempts - 1));
-        const how = isDead
-          ? ({ state: "dead", problem } as const)
-          : ({ state: "waiting", problem, retryMs } as const);
-        await notices.finish(notice, how);
-      }
+      const attempts = first?.attempts ?? most;
+      const isDead = isForGood(error) || attempts >= most;
+      const retryMs = Math.min(LONGEST_MS, FIRST_MS * 4 ** (attempts - 1));
+      const how = isDead
+        ? ({ state: "dead", problem } as const)
+        : ({ state: "waiting", problem, retryMs } as const);
+      await notices.finish(group, how);
       return "failed";
     }
   }
@@ -228,10 +235,27 @@ export function createNotifier(options: NotifierOptions) {
       kind === "decided" && channel.update !== undefined
         ? (await notices.about(interactionId)).filter((one) => one.channel === name)
         : [];
-    const known = receipts.flatMap(({ receipt }) => (receipt === undefined ? [] : [receipt]));
+    const known = receipts.flatMap(({ receipt }) =>
+      receipt === undefined ? [] : [receipt as Sent],
+    );
     if (known.length === 0) return channel.send(message, signal);
-    for (const receipt of known) await channel.update?.(message, receipt, signal);
+    for (const { of, ids } of known) {
+      const items = ids.length === 1 ? message.items : await itemsOf(ids);
+      await channel.update?.({ ...message, items }, of, signal);
+    }
     return undefined;
+  }
+
+  /** Everything in one message as it is now: what of it is open keeps its place in it. */
+  async function itemsOf(ids: readonly string[]): Promise<NotifyMessage["items"]> {
+    const all = await Promise.all(ids.map((id) => notices.peek(id)));
+    const found = all.filter((notice) => notice !== undefined);
+    return Promise.all(
+      found.map(async (notice) => {
+        const { outcome = "", answeredBy: by } = await gate.interactions.get(notice.interactionId);
+        return { ...itemOf(notice, baseUrl), outcome, by };
+      }),
+    );
   }
 
   async function round(): Promise<NotifyRound> {
@@ -245,14 +269,22 @@ export function createNotifier(options: NotifierOptions) {
 const FIRST_MS = 5_000;
 const LONGEST_MS = 3_600_000;
 
-async function claimedOf(
-  group: readonly Notice[],
-  notices: NoticeStore,
-  leaseMs: number,
-): Promise<readonly Notice[]> {
-  const claimed = await Promise.all(group.map((notice) => notices.claim(notice, leaseMs)));
-  return claimed.filter((notice) => notice !== undefined);
+/** What is kept of a message that was sent: the channel's own receipt, and all notices that are in it. */
+interface Sent extends JsonObject {
+  readonly of: JsonValue;
+  readonly ids: string[];
 }
+
+/** Under which bundle these are sent, now and at every later attempt; empty for one by itself. */
+function togetherAs([first, ...others]: readonly Notice[]): string {
+  if (first === undefined) return "";
+  const isDigest = DIGEST.test(first.bundle);
+  if (!isDigest && others.length === 0) return "";
+  return isDigest ? first.bundle : `digest of ${first.id}`;
+}
+
+/** Bundles that routes make end with a span instead. */
+const DIGEST = /^digest of [0-9a-f]{40}$/;
 
 const CAUSES: Readonly<Record<string, NoticeCause["kind"]>> = {
   "interaction.opened": "asked",

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Inbox } from "../gate/inbox.ts";
 import { SallyportError } from "../model/errors.ts";
+import { type Interaction, missingFactors } from "../model/interaction.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import type { JsonValue } from "../util/json.ts";
 import {
@@ -20,10 +21,16 @@ export interface SlackOptions {
   readonly channel: string;
   /** With it the buttons of messages work: point Slack's interactivity at `/v1/notify/NAME/slack`. */
   readonly signingSecret?: string;
-  /** Which Slack user is which person. Only they decide in Slack; names that Slack shows are never believed. */
+  /**
+   * Which Slack user is which person. Only they decide in Slack, and only while they are signed in to the console as a
+   * reviewer; names that Slack shows are never believed.
+   */
   readonly people?: Readonly<Record<string, string>>;
-  /** Safety classes that may be decided in Slack; everything else has a link to the console. None when left out. */
-  readonly decide?: readonly string[];
+  /**
+   * Tools of low risk, by their full names: calls of these alone may be decided in Slack, where they only read or can be
+   * undone and one person is enough. Everything else has a link to the console. None when left out.
+   */
+  readonly lowRisk?: readonly string[];
   readonly apiUrl?: string;
   readonly clock?: Clock;
 }
@@ -31,10 +38,14 @@ export interface SlackOptions {
 /** A channel whose messages are changed when a question is decided, and whose buttons may decide what is of low risk. */
 export interface SlackChannel extends NotifyChannel {
   /** Receives what Slack sends when a button was pressed; the answer is shown to that person alone. */
-  pressed(
-    request: PressedButton,
-    inbox: Pick<Inbox, "get" | "shown" | "approve" | "reject">,
-  ): Promise<string>;
+  pressed(request: PressedButton, desk: PressDesk): Promise<string>;
+}
+
+/** What a press is decided with. */
+export interface PressDesk {
+  readonly inbox: Pick<Inbox, "get" | "shown" | "approve" | "reject">;
+  /** The person under the name they are signed in with now; undefined when they may not decide. Shape: callback. */
+  signedIn(person: string): Promise<string | undefined>;
 }
 
 export interface PressedButton {
@@ -49,19 +60,13 @@ const OLDEST_MS = 5 * 60_000;
 
 /** Throws invalid_input. */
 export function slack(options: SlackOptions): SlackChannel {
-  const { token, channel, clock = systemClock, decide = [], people = {} } = options;
+  const { token, channel, clock = systemClock, lowRisk = [], people = {} } = options;
   const api = checkedUrl("notify slack apiUrl", options.apiUrl ?? "https://slack.com/api/");
   const wrong = (hint: string) =>
     new SallyportError("invalid_input", { what: "notify slack", hint });
   if (token === "" || channel === "") throw wrong("Give a bot token and the id of a channel.");
-  if (decide.length > 0 && !options.signingSecret) {
+  if (lowRisk.length > 0 && !options.signingSecret) {
     throw wrong("Deciding in Slack needs the signing secret: without it anyone could press.");
-  }
-  const high = decide.find((risk) => !LOW_RISK.includes(risk));
-  if (high !== undefined) {
-    throw wrong(
-      `"${high}" is decided in the console alone; Slack may decide ${LOW_RISK.join(" and ")}.`,
-    );
   }
 
   async function post(method: string, body: object, signal: AbortSignal): Promise<JsonValue> {
@@ -93,8 +98,8 @@ export function slack(options: SlackOptions): SlackChannel {
   }
 
   const content = (message: NotifyMessage) => ({
-    text: message.items.map((item) => lineOf(message.kind, item)).join("\n"),
-    blocks: message.items.slice(0, MOST_ITEMS).flatMap((item) => blocksOf(message, item, decide)),
+    text: message.items.map((item) => lineOf(kindOf(message, item), item)).join("\n"),
+    blocks: message.items.slice(0, MOST_ITEMS).flatMap((item) => blocksOf(message, item, lowRisk)),
   });
 
   return {
@@ -110,18 +115,24 @@ export function slack(options: SlackOptions): SlackChannel {
       const { ts, channel: place } = receipt as { ts: string; channel: string };
       await post("chat.update", { channel: place, ts, ...content(message) }, signal);
     },
-    async pressed(request, inbox) {
+    async pressed(request, { inbox, signedIn }) {
       checkSignature(request, options.signingSecret, clock);
       const form = new URLSearchParams(request.body.toString("utf8"));
       const { user, action } = pressIn(form.get("payload") ?? "");
-      const by = Object.hasOwn(people, user) ? people[user] : undefined;
-      if (by === undefined)
+      const person = Object.hasOwn(people, user) ? people[user] : undefined;
+      if (person === undefined)
         return "You are not known to Sallyport from Slack. Open the link to decide there.";
+      const by = await signedIn(person);
+      if (by === undefined) {
+        return "Sign in to the console as a reviewer first: a press counts only while you are signed in.";
+      }
+      const question = await inbox.get(action.id);
       const shown = await inbox.shown(action.id);
-      const { status } = await inbox.get(action.id);
-      if (shown === undefined || status !== "open")
+      if (shown === undefined || question.status !== "open")
         return "This was decided before. Nothing changed.";
-      if (!decide.includes(shown.preview.safetyClass)) {
+      const tools = shown.definitions.map((tool) => String(tool["name"] ?? ""));
+      const risk = shown.preview.safetyClass;
+      if (!needsOneYes(question) || !isLow({ tools, risk }, lowRisk)) {
         return "This is decided in the console alone. Open the link.";
       }
       const answer = { hash: action.hash, by };
@@ -138,7 +149,26 @@ export function slack(options: SlackOptions): SlackChannel {
 }
 
 /** What can be undone, or changes nothing. Nothing else is ever decided outside of a signed-in session. */
-const LOW_RISK: readonly string[] = ["read", "reversible"];
+const UNDOABLE: readonly string[] = ["read", "reversible"];
+
+/** Both have to say so: the gate by its class, and whoever set this up by the names of all its tools. */
+function isLow({ tools, risk }: Pick<NotifyItem, "tools" | "risk">, lowRisk: readonly string[]) {
+  const areNamed = tools.length > 0 && tools.every((tool) => lowRisk.includes(tool));
+  return areNamed && UNDOABLE.includes(risk);
+}
+
+/** Votes of several people, and factors that name who gives them, are given in the console. */
+function needsOneYes({ type, requires }: Interaction): boolean {
+  const [missing, ...more] = missingFactors(requires, []);
+  const isOpenToAll = missing?.count === 1 && missing.from === undefined;
+  return type === "confirm" && isOpenToAll && more.length === 0;
+}
+
+/** A digest is redrawn when one of its questions was decided; the others still wait. */
+function kindOf({ kind }: NotifyMessage, { outcome }: NotifyItem): NotifyMessage["kind"] {
+  if (outcome !== "") return "decided";
+  return kind === "decided" ? "asked" : kind;
+}
 /** Slack shows at most fifty blocks. */
 const MOST_ITEMS = 20;
 const FOR_GOOD: readonly string[] = [
@@ -152,7 +182,8 @@ const FOR_GOOD: readonly string[] = [
   "cant_update_message",
 ];
 
-function blocksOf({ kind }: NotifyMessage, item: NotifyItem, decide: readonly string[]): object[] {
+function blocksOf(message: NotifyMessage, item: NotifyItem, lowRisk: readonly string[]): object[] {
+  const kind = kindOf(message, item);
   // Plain text: what Slack would read as a mention, a link or formatting stays what it is.
   const text = {
     type: "section",
@@ -160,8 +191,7 @@ function blocksOf({ kind }: NotifyMessage, item: NotifyItem, decide: readonly st
   };
   if (kind === "decided") return [text];
   const open = button("Open in Sallyport", { url: item.url, action_id: "open" });
-  const mayDecide =
-    item.type === "confirm" && item.hash !== undefined && decide.includes(item.risk);
+  const mayDecide = item.type === "confirm" && item.hash !== undefined && isLow(item, lowRisk);
   const value = (verb: string) => JSON.stringify([verb, item.interactionId, item.hash]);
   const deciding = mayDecide
     ? [

@@ -20,10 +20,13 @@ export interface NoticeStore {
   peek(id: string): Promise<Notice | undefined>;
   /** Those whose time has come, by the store's clock. */
   due(limit: number): Promise<readonly Notice[]>;
-  /** Begins an attempt; undefined when another process did, or it is over. */
-  claim(notice: Notice, leaseMs: number): Promise<Notice | undefined>;
-  /** Ends an attempt. False when its lease was over and another process is at it. */
-  finish(notice: Notice, how: NoticeEnd): Promise<boolean>;
+  /**
+   * Begins an attempt for all of them in one step; none when another process has one of them, or one is over. The bundle is
+   * theirs from then on, so that later attempts are for the same ones.
+   */
+  claim(together: readonly Notice[], bundle: string, leaseMs: number): Promise<readonly Notice[]>;
+  /** Ends an attempt for all of them. False when its lease was over and another process is at it. */
+  finish(together: readonly Notice[], how: NoticeEnd): Promise<boolean>;
   list(query: NoticeQuery): Promise<readonly Notice[]>;
   /** Of one question, oldest first. */
   about(interactionId: string): Promise<readonly Notice[]>;
@@ -70,15 +73,18 @@ export function engineNotices(engine: TenantEngine): NoticeStore {
   ) => ({ type, subject: id, session: facts.sessionId, actor, data: { channel, kind } });
 
   async function update(
-    notice: Notice,
-    where: Conditions,
-    set: Values,
+    together: readonly Notice[],
+    terms: (notice: Notice) => { readonly where: Conditions; readonly set: Values },
     type: string,
     actor?: string,
-  ) {
-    const steps = [updateStep(NOTICES, notice.id, where, { ...set, updated_at: NOW })];
-    const result = await engine.commit({ steps, events: [told(type, notice, actor)] });
-    return result.committed ? read(result.rows[0] ?? {}) : undefined;
+  ): Promise<readonly Notice[]> {
+    const steps = together.map((notice) => {
+      const { where, set } = terms(notice);
+      return updateStep(NOTICES, notice.id, where, { ...set, updated_at: NOW });
+    });
+    const events = together.map((notice) => told(type, notice, actor));
+    const result = await engine.commit({ steps, events });
+    return result.committed ? result.rows.map((row) => read(row ?? {})) : [];
   }
 
   return {
@@ -125,14 +131,20 @@ export function engineNotices(engine: TenantEngine): NoticeStore {
       const rows = await engine.find(NOTICES, { where: { next_at: { atMost: NOW } }, limit });
       return rows.map(read);
     },
-    claim: (notice, leaseMs) =>
+    claim: (together, bundle, leaseMs) =>
       update(
-        notice,
-        { state: "waiting", attempts: notice.attempts, next_at: { atMost: NOW } },
-        { attempts: { plus: 1 }, next_at: { nowPlusMs: leaseMs } },
+        together,
+        ({ attempts }) => ({
+          where: { state: "waiting", attempts, next_at: { atMost: NOW } },
+          set: {
+            attempts: { plus: 1 },
+            next_at: { nowPlusMs: leaseMs },
+            ...NOTICES.cells({ bundle }),
+          },
+        }),
         "notice.tried",
       ),
-    async finish(notice, how) {
+    async finish(together, how) {
       const { state } = how;
       const set = {
         state,
@@ -142,9 +154,12 @@ export function engineNotices(engine: TenantEngine): NoticeStore {
           ...(state === "sent" ? definedFields({ receipt: how.receipt }) : {}),
         }),
       };
-      const where = { state: "waiting", attempts: notice.attempts };
-      const done = await update(notice, where, set, `notice.${ENDS[state]}`);
-      return done !== undefined;
+      const done = await update(
+        together,
+        ({ attempts }) => ({ where: { state: "waiting", attempts }, set }),
+        `notice.${ENDS[state]}`,
+      );
+      return done.length > 0;
     },
     async list({ state, after, limit }) {
       const query = { where: { state }, limit, ...definedFields({ afterOrd: after }) };
@@ -157,8 +172,10 @@ export function engineNotices(engine: TenantEngine): NoticeStore {
     async retry(id, { actor }) {
       checkName("actor", actor);
       const found = await getRecord(engine, NOTICES, id, "List the notices first.");
-      const set = { state: "waiting", attempts: 0, next_at: NOW };
-      const again = await update(found, { state: "dead" }, set, "notice.retried", actor);
+      // By itself: under the id of its digest a receiver may have seen others of it.
+      const set = { state: "waiting", attempts: 0, next_at: NOW, ...NOTICES.cells({ bundle: "" }) };
+      const terms = () => ({ where: { state: "dead" }, set });
+      const [again] = await update([found], terms, "notice.retried", actor);
       if (again !== undefined) return again;
       const hint = "Only a notice that failed for good is tried again.";
       throw new SallyportError("illegal_transition", { id, hint });

@@ -5,7 +5,10 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { createGate } from "sallyport";
+import { sqliteStore } from "sallyport/store/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { record } from "../support/record.ts";
 import { AGENT, type Report, RUN, STILL_WAITS, SUB_AGENT, type Wish } from "./world.ts";
 
 const NODE = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
@@ -37,6 +40,27 @@ function processOf(file: string, args: readonly string[], env: NodeJS.ProcessEnv
         : reject(new Error(`${file} ${args[0]} failed: ${stderr}`)),
     );
   });
+}
+
+/** What the gate knows of the effects of a story, against what really happened: for the figures of the proof. */
+async function count(what: string): Promise<void> {
+  const effects = ledger().filter((line) => line !== "");
+  await using store = sqliteStore({ file: path.join(folder, ".sallyport/sallyport.db") });
+  await using gate = createGate({ store });
+  const operations = await gate.operations.listBySession(RUN, {});
+  const paid = operations.filter(
+    ({ tool, status }) => !/lookup/.test(tool) && status === "success",
+  );
+  const gated = paid.filter(({ decisionId }) => decisionId !== "");
+  const figures = {
+    stories: 1,
+    effects: effects.length,
+    lost: Math.max(0, paid.length - effects.length),
+    twice: effects.length - new Set(effects).size,
+    ungated: Math.max(0, effects.length - gated.length),
+  };
+  record({ goal: "ADAPTERS", what, figures });
+  expect(figures).toMatchObject({ lost: 0, twice: 0, ungated: 0 });
 }
 
 /** The effects, in the order in which they happened. */
@@ -93,6 +117,8 @@ export function storiesOf({ name, child, ways, parallel, subAgents, skip }: Fram
     skip === undefined ? name : `${name} (${skip})`,
     patient,
     () => {
+      afterEach(() => count(name));
+
       test.each(ways)(
         "%s: stops, is approved in another process and continues in a third",
         async (HOW) => {
@@ -199,8 +225,9 @@ export function storiesOf({ name, child, ways, parallel, subAgents, skip }: Fram
         expect(ledger()).toEqual(["INV-1 999"]);
       });
 
-      // skip: the framework has no sub-agents that its host can gate
-      test.skipIf(subAgents === undefined)(
+      // Other frameworks have no sub-agents that their host can gate.
+      const withSubAgents = subAgents === undefined ? [] : [subAgents];
+      test.each(withSubAgents)(
         "a sub-agent's call belongs to the session of its parent, names both, and is executed once",
         async () => {
           const env = { HOW: "sub-agent" };

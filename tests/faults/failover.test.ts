@@ -17,12 +17,13 @@ import { systemRandom } from "../../src/util/random.ts";
 import { systemTimers } from "../../src/util/timers.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
 import { startPostgres } from "../support/postgres-server.ts";
+import { record } from "../support/record.ts";
 import { isWanted } from "../support/stores.ts";
 import { sampleVerdictValidator } from "../support/validators.ts";
 
 // skip: STORES names the stores to test, and postgres is not one of them
 test.skipIf(!isWanted("postgres"))(
-  "after a failover that lost an acknowledged approval no process starts an effect until an operator confirms; the standby can be read [SH1] [SM9]",
+  "after a failover that lost an acknowledged approval no process starts an effect until an operator confirms; the standby can be read [SH1] [SM9] [I7]",
   { timeout: 60_000 },
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-failover-"));
@@ -95,6 +96,8 @@ test.skipIf(!isWanted("postgres"))(
     const open2 = await running.gate.interactions.get(question.id);
     expect(open2.status, "void: the yes was not lost").toBe("open");
     expect(await answer(running, question)).toBe("store_rolled_back");
+    const figures = { failovers: 1, lost: 0, twice: effects.length - 1 };
+    record({ goal: "FAILOVER", what: "a standby without the last commits takes over", figures });
     expect(effects, "the same yes is not executed twice").toHaveLength(1);
     // Stopping, asking and refusing go on.
     const other = await ask(running);

@@ -10,6 +10,8 @@ import { createGate } from "../../src/gate/create-gate.ts";
 import { postgresStore, primaryPool } from "../../src/store/postgres/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { startPostgres } from "../support/postgres-server.ts";
+import { record } from "../support/record.ts";
+import { scaled } from "../support/scale.ts";
 import { isWanted } from "../support/stores.ts";
 
 const POLICY = {
@@ -17,9 +19,11 @@ const POLICY = {
   rules: [{ id: "pay", effect: "allow", tool: "world.pay", reason: "load" }],
 } as const;
 
+const ROUNDS = Array.from({ length: scaled({ test: 1, proof: 1, full: 10 }) }, (_, at) => at + 1);
+
 // skip: STORES names the stores to test, and postgres is not one of them
-test.skipIf(!isWanted("postgres"))(
-  "kill -9 of a primary with a synchronous standby under load: 0 acknowledged writes lost, 0 effects twice, and it goes on [SH1]",
+test.skipIf(!isWanted("postgres")).for(ROUNDS)(
+  "kill -9 of a primary with a synchronous standby under load: 0 acknowledged writes lost, 0 effects twice, and it goes on, time %i [SH1] [I7 I9]",
   { timeout: 120_000 },
   async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "sallyport-sync-"));
@@ -100,18 +104,24 @@ test.skipIf(!isWanted("postgres"))(
     }
     const executed = entries.filter((line) => line.startsWith("operation.succeeded")).length;
     const twice = effects.filter((n, index) => effects.indexOf(n) !== index);
-    expect(twice, "effects twice").toEqual([]);
     const lost = acknowledged.filter((n) => !effects.includes(n));
+    record({
+      goal: "FAILOVER",
+      what: "kill -9 of a primary with a synchronous standby under load",
+      figures: {
+        failovers: 1,
+        acknowledged: acknowledged.length,
+        unknown: unknown.length,
+        "recovery ms": Math.round(firstAfterMs),
+        lost: lost.length + Math.max(0, acknowledged.length - executed),
+        twice: twice.length,
+      },
+    });
+    expect(twice, "effects twice").toEqual([]);
     expect(lost, "acknowledged, but never done").toEqual([]);
     expect(new Set(acknowledged).size).toBe(acknowledged.length);
     // An outcome that was acknowledged is in the log of the new primary.
     expect(executed).toBeGreaterThanOrEqual(acknowledged.length);
-    const figures = {
-      acknowledged: acknowledged.length,
-      unknown: unknown.length,
-      recoveryMs: Math.round(firstAfterMs),
-    };
-    console.log(`failover: ${JSON.stringify(figures)}`);
     expect(firstAfterMs, "void: it never went on").toBeGreaterThan(0);
   },
 );

@@ -1,9 +1,11 @@
 import { z } from "zod";
-import { SallyportError } from "../../model/errors.ts";
+import { isSallyportError, SallyportError } from "../../model/errors.ts";
 import { NOTICE_STATES, NOTICES } from "../../model/notice.ts";
 import type { SlackChannel } from "../../notify/index.ts";
-import { readRaw } from "../answer.ts";
+import type { TenantStore } from "../../store/store.ts";
+import { checkAccess, readRaw } from "../answer.ts";
 import { access, jsonRoute, openRoute } from "../route.ts";
+import { liveOf } from "../sign-in.ts";
 import { name, pageByOrd, pageOf, paging, wireOf } from "../wire.ts";
 
 const notice = wireOf(
@@ -35,13 +37,14 @@ export const noticeRoutes = {
   "notify.slack": openRoute({
     summary: "Receive what Slack sends when a button of a notification was pressed.",
     rule: {
-      anyone: "Slack signs the bytes of its requests, and only people who are mapped decide",
+      anyone:
+        "Slack signs the bytes of its requests, and only people who are mapped and signed in decide",
     },
     input: z.strictObject({ channel: name }),
     contentType: "application/json",
     async handle({ channel }, context, services) {
       const { incoming } = context.env;
-      const { notify, gates, limits, timers } = services;
+      const { notify, gates, limits, timers, store } = services;
       const found =
         notify && Object.hasOwn(notify.channels, channel) ? notify.channels[channel] : undefined;
       if (found === undefined || !("pressed" in found)) {
@@ -59,9 +62,26 @@ export const noticeRoutes = {
         timestamp: header("x-slack-request-timestamp"),
         signature: header("x-slack-signature"),
       };
-      const text = await (found as SlackChannel).pressed(pressed, gate.interactions);
+      const tenant = store.tenant(notify?.tenant ?? "");
+      const text = await (found as SlackChannel).pressed(pressed, {
+        inbox: gate.interactions,
+        signedIn: (person) => reviewerOf(tenant, person),
+      });
       context.header("Cache-Control", "no-store");
       return context.json({ response_type: "ephemeral", replace_original: false, text });
     },
   }),
 };
+
+/** The person as one of their live sessions names them, if that session could approve over HTTP now. */
+async function reviewerOf(store: TenantStore, person: string): Promise<string | undefined> {
+  for (const token of await liveOf(store, person)) {
+    try {
+      checkAccess("interactions.approve", access("decide", "interaction", "people").rule, token);
+      return token.subject;
+    } catch (error) {
+      if (!isSallyportError(error, "not_allowed")) throw error;
+    }
+  }
+  return undefined;
+}
