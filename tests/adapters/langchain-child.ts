@@ -14,6 +14,7 @@ import {
   type Refund,
   RUN,
   refund,
+  refundPromises,
   refuse,
   report,
   STILL_WAITS,
@@ -40,7 +41,7 @@ const tools = [
       },
       { name: "refund", description: "Pays an invoice back.", schema: input },
     ),
-    process.env["REFUSES"] === undefined ? {} : { failsByThrowing: true },
+    refundPromises(),
   ),
 ];
 const how = process.env["HOW"] ?? "createAgent";

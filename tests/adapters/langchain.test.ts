@@ -11,7 +11,7 @@ storiesOf({
   name: "LangChain",
   child: "langchain-child.ts",
   ways: ["createAgent", "stream", "ToolNode"],
-  subAgents: "stop",
+  subAgents: { ways: ["sub-graph", "agent in a tool"] },
 });
 
 describe("a ToolNode of LangGraph", patient, () => {
