@@ -80,8 +80,11 @@ export function saveState(state: unknown): void {
 }
 export const loadState = <State>(): State => JSON.parse(readFileSync(STATE, "utf8"));
 
+let hasReported = false;
+/** Once: a run that went on and stopped at the same calls has been reported, and was not continued. */
 export function report(said: Report): void {
-  process.stdout.write(JSON.stringify(said));
+  if (!hasReported) process.stdout.write(JSON.stringify(said));
+  hasReported = true;
 }
 
 /** The words of the scripted model after its calls: what it was told. */
