@@ -3,7 +3,7 @@
 
 import type { Gate } from "../gate/create-gate.ts";
 import type { Session } from "../gate/session.ts";
-import { SallyportError } from "../model/errors.ts";
+import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { CallAnswer } from "../model/operation.ts";
 import {
   defineTool,
@@ -88,6 +88,13 @@ export interface GatedRun {
   waits(call: GatedCall): Promise<PendingAnswer | undefined>;
   /** What became of the call; the gate is asked again, whatever the framework says about an approval. */
   answer(call: GatedCall): Promise<CallAnswer>;
+  /** A person has yet to decide about it. */
+  isOpen(answer: CallAnswer): Promise<boolean>;
+  /**
+   * Throws still_running when a person has yet to decide. For frameworks whose pauses are used up when a run goes on: one that
+   * was made to go on too early, or whose target changed since the yes, fails instead and stays where its host keeps it.
+   */
+  refuseIfOpen(answer: CallAnswer): Promise<void>;
 }
 
 export type PendingAnswer = CallAnswer & { readonly answer: "pending" };
@@ -135,11 +142,13 @@ export function openRun(
       { callId: id, key: keyOf(session.id, id), tool, input: input as JsonValue },
       definedFields({ signal }),
     );
+  const isOpen = async (answer: CallAnswer): Promise<boolean> =>
+    answer.answer === "pending" &&
+    (await gate.interactions.get(answer.interactionId)).status === "open";
   /** Decided, and another process is at it: its answer is worth a wait. False for what waits for a person. */
   const isUnderWay = async (answer: CallAnswer): Promise<boolean> => {
     if (answer.answer === "unknown") return answer.interactionId === undefined;
-    if (answer.answer !== "pending") return false;
-    return (await gate.interactions.get(answer.interactionId)).status !== "open";
+    return answer.answer === "pending" && !(await isOpen(answer));
   };
 
   async function askUntilSettled(call: GatedCall): Promise<CallAnswer> {
@@ -166,6 +175,12 @@ export function openRun(
       const known = answered.get(call.id);
       answered.delete(call.id);
       return known ?? askUntilSettled(call);
+    },
+    isOpen,
+    async refuseIfOpen(answer) {
+      if (!(await isOpen(answer))) return;
+      const hint = "A person has yet to decide. The run stays where it stopped; continue it with resume.";
+      throw new SallyportError("still_running", { run: session.id, hint });
     },
   };
 }
@@ -213,7 +228,8 @@ function toolOf(foreign: ForeignTool, isReadOnly: boolean): Tool {
 
 /**
  * Continues every run whose answers are in, one after the other, and returns their ids. A run that fails keeps no other one
- * waiting; what they threw comes out at the end.
+ * waiting; what they threw comes out at the end. One whose target changed since the yes stays where it is: people are asked
+ * again, and it is continued after their answer.
  */
 export async function resumeAll<Run extends { readonly run: string }>(
   gate: Gate,
@@ -230,12 +246,18 @@ export async function resumeAll<Run extends { readonly run: string }>(
       const isOurs = await gate.resume({ run, keys }, (answers) => proceed(paused, answers));
       if (isOurs) continued.push(run);
     } catch (error) {
-      errors.push(error);
+      if (!waitsAgain(error)) errors.push(error);
     }
   }
   if (errors.length > 1) throw new AggregateError(errors, `${errors.length} runs failed`);
   if (errors.length === 1) throw errors[0];
   return continued;
+}
+
+/** The OpenAI Agents SDK puts what a tool threw into the field `error`. */
+function waitsAgain(error: unknown): boolean {
+  const thrown = error instanceof Error && "error" in error ? error.error : error;
+  return isSallyportError(thrown, "still_running");
 }
 
 /** What a framework gets as the result: the tool's own data, or the gate's text where that says more. */

@@ -45,6 +45,12 @@ export async function resumeRun(
     await store.httpKeys.forget(id, fence, ACTOR);
     throw error;
   }
+  // What changed since a yes was asked again: the run stopped at the same calls, and is continued after the next answer.
+  const now = await Promise.all(keys.map((key) => answerTo(store, run, key)));
+  if (!now.every((answer) => answer !== undefined)) {
+    await store.httpKeys.forget(id, fence, ACTOR);
+    return false;
+  }
   await store.httpKeys.answer(id, fence, { status: 200, body: "" }, ACTOR);
   return true;
 }

@@ -3,6 +3,6 @@ import { storiesOf } from "./stories.ts";
 storiesOf({
   name: "AI SDK",
   child: "ai-child.ts",
-  ways: ["generateText", "streamText", "agent"],
-  subAgents: "stop",
+  ways: ["generateText", "streamText", "agent", "agent.stream"],
+  subAgents: { ways: ["sub-agent"] },
 });

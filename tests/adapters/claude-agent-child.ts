@@ -17,6 +17,7 @@ import {
   type Report,
   RUN,
   refund,
+  refundPromises,
   refuse,
   report,
   STILL_WAITS,
@@ -40,7 +41,7 @@ const own = [
       refuse(asked);
       return say(refund(asked));
     }),
-    process.env["REFUSES"] === undefined ? {} : { failsByThrowing: true },
+    refundPromises(),
   ),
 ];
 if (process.env["GATE"] === "fails") await gate.close();

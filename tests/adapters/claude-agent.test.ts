@@ -11,7 +11,8 @@ storiesOf({
   name: "Claude Agent",
   child: "claude-agent-child.ts",
   ways: ["query"],
-  subAgents: "are told",
+  subAgents: { ways: ["sub-agent"], are: "told" },
+  forced: "is told",
   parallel: "one after the other",
   // skip: the program is hundreds of megabytes
   skip: noHosts,

@@ -3,6 +3,7 @@
 import { createRequire } from "node:module";
 import { deserialize, serialize } from "node:v8";
 import { gated, gateMiddleware, gateTools, resume } from "sallyport/langchain";
+import { z } from "zod";
 import {
   AGENT,
   decide,
@@ -14,6 +15,7 @@ import {
   type Refund,
   RUN,
   refund,
+  refundPromises,
   refuse,
   report,
   STILL_WAITS,
@@ -40,11 +42,11 @@ const tools = [
       },
       { name: "refund", description: "Pays an invoice back.", schema: input },
     ),
-    process.env["REFUSES"] === undefined ? {} : { failsByThrowing: true },
+    refundPromises(),
   ),
 ];
 const how = process.env["HOW"] ?? "createAgent";
-const isSub = how === "sub-agent";
+const isSub = how === "sub-graph" || how === "agent in a tool";
 const who = isSub ? { agent: SUB_AGENT, delegatedBy: [AGENT] } : { agent: AGENT };
 const options = { ...who, readOnly: ["lookup"] };
 
@@ -58,10 +60,11 @@ if (command === "resume" || command === "force") {
 /** First its calls; after that it has nothing more to say. */
 const wishes: readonly Wish[] = command === "start" ? JSON.parse(given) : [];
 const calls = wishes.map((wish) => ({ id: wish.id, name: wish.tool, args: inputOf(wish) }));
-const silent = fakeModel();
-const model = (wishes.length > 0 ? silent.respondWithTools(calls) : silent).respond(
-  new AIMessage("done"),
-);
+const asking = (calls: readonly object[]) =>
+  (calls.length > 0 ? fakeModel().respondWithTools(calls) : fakeModel()).respond(
+    new AIMessage("done"),
+  );
+const model = asking(calls);
 
 /** An agent with the middleware. */
 function agentOf(kept: object) {
@@ -70,11 +73,28 @@ function agentOf(kept: object) {
 }
 
 /** As a node of a graph, which has the checkpointer. */
-const withSubAgent = () =>
+const withSubGraph = () =>
   new StateGraph(MessagesAnnotation)
     .addNode("refunds", agentOf({}))
     .addEdge(START, "refunds")
     .compile({ checkpointer });
+
+/** What a tool of its parent calls. */
+function withAgentInTool() {
+  const own = agentOf({});
+  const refunds = tool(
+    async ({ task }: { task: string }, config: object) => {
+      const { messages } = await own.invoke({ messages: [{ role: "user", content: task }] }, config);
+      return messages.at(-2).content;
+    },
+    { name: "refunds", description: "Refunds.", schema: z.object({ task: z.string() }) },
+  );
+  const given = { agent: AGENT, delegates: ["refunds"] };
+  const middleware = [createMiddleware(gateMiddleware(gate, [], given))];
+  const call = { id: "d-1", name: "refunds", args: { task: "Refund." } };
+  const parent = asking(wishes.length > 0 ? [call] : []);
+  return createAgent({ model: parent, tools: [refunds], middleware, checkpointer }).graph;
+}
 
 /** A graph without an agent, whose node calls the tools. */
 function withToolNode() {
@@ -90,13 +110,18 @@ function withToolNode() {
     .compile({ checkpointer });
 }
 
-const isNode = how.startsWith("ToolNode");
-const agent = isSub ? withSubAgent() : isNode ? withToolNode() : agentOf({ checkpointer });
+const graphs: Record<string, () => ReturnType<typeof agentOf>> = {
+  "sub-graph": withSubGraph,
+  "agent in a tool": withAgentInTool,
+  ToolNode: withToolNode,
+};
+const agent = graphs[how]?.() ?? agentOf({ checkpointer });
 const thread = { configurable: { thread_id: RUN } };
 
 interface Message {
   readonly tool_call_id?: string;
   readonly content: string;
+  readonly status?: string;
 }
 
 /** The state at the end. A stream says by itself where it stops. */
@@ -117,7 +142,7 @@ async function proceed(from: unknown): Promise<void> {
   const messages: readonly Message[] = result.messages;
   const answered = messages.filter(({ tool_call_id }) => tool_call_id !== undefined);
   const told = Object.fromEntries(
-    answered.map(({ tool_call_id, content }) => [tool_call_id, content]),
+    answered.map(({ tool_call_id, status, content }) => [tool_call_id, `${status}: ${content}`]),
   );
   report({ paused: interrupts.flatMap(({ value }) => value.callIds), told });
 }

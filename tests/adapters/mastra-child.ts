@@ -15,6 +15,7 @@ import {
   type Report,
   RUN,
   refund,
+  refundPromises,
   refuse,
   report,
   STILL_WAITS,
@@ -53,7 +54,7 @@ const tools = gateTools(
           return refund(asked);
         },
       }),
-      process.env["REFUSES"] === undefined ? {} : { failsByThrowing: true },
+      refundPromises(),
     ),
   },
   { ...who, readOnly: ["lookup"] },

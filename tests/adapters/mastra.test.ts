@@ -10,5 +10,5 @@ storiesOf({
   name: "Mastra",
   child: "mastra-child.ts",
   ways: ["stream", "generate"],
-  subAgents: "stop",
+  subAgents: { ways: ["sub-agent"] },
 });

@@ -1,6 +1,7 @@
 // The OpenAI Agents SDK in a story, one process per command: `start`, `resume`, `force` (says approved without asking), `decide`.
 
 import { createRequire } from "node:module";
+import { isSallyportError } from "sallyport";
 import { gated, gateTools, resume } from "sallyport/openai-agents";
 import {
   AGENT,
@@ -13,6 +14,7 @@ import {
   type Refund,
   RUN,
   refund,
+  refundPromises,
   refuse,
   report,
   STILL_WAITS,
@@ -28,7 +30,8 @@ setTracingDisabled(true);
 
 const [command = "", given = "[]", reason = ""] = process.argv.slice(2);
 const refuses = process.env["REFUSES"] !== undefined;
-const isSub = process.env["HOW"] === "sub-agent";
+const how = process.env["HOW"] ?? "run";
+const isSub = how === "handoff" || how === "asTool";
 const who = isSub ? { agent: SUB_AGENT, delegatedBy: [AGENT] } : { agent: AGENT };
 await using gate = openGate();
 const tools = gateTools(
@@ -47,7 +50,7 @@ const tools = gateTools(
         // By default the framework hides an exception, and with it why the target refused.
         ...(refuses ? { errorFunction: null } : {}),
       }),
-      refuses ? { failsByThrowing: true } : {},
+      refundPromises(),
     ),
   ],
   { ...who, run: RUN, readOnly: ["lookup"] },
@@ -90,19 +93,42 @@ function isOwnResult({ type, callId }: Item): boolean {
   return type === "function_call_result" && callId !== "h-1";
 }
 
-/** Hands the conversation over to the one that refunds. */
-class HandingOver extends ScriptedModel {
-  override async getResponse() {
-    const call = { type: "function_call", callId: "h-1", status: "completed", arguments: "{}" };
-    return {
-      usage: new Usage(),
-      output: [{ ...call, name: "transfer_to_general_purpose" }],
-    } as never;
+/** Hands the conversation over to the one that refunds, or calls it, and then says what it was told. */
+class Delegating extends ScriptedModel {
+  readonly name: string;
+  readonly asked: object;
+  constructor(name: string, asked: object) {
+    super();
+    this.name = name;
+    this.asked = asked;
+  }
+
+  override async getResponse({ input: items }: { input: readonly Item[] | string }) {
+    const results = typeof items === "string" ? [] : items;
+    if (results.some(({ callId }) => callId === "d-1")) return super.getResponse({ input: items });
+    const callId = this.name === "refunds" ? "d-1" : "h-1";
+    const call = { type: "function_call", callId, name: this.name, status: "completed" };
+    const output = [{ ...call, arguments: JSON.stringify(this.asked) }];
+    return { usage: new Usage(), output } as never;
   }
 }
 
 const own = new Agent({ name: isSub ? SUB_AGENT : AGENT, model: new ScriptedModel(), tools });
-const agent = isSub ? new Agent({ name: AGENT, model: new HandingOver(), handoffs: [own] }) : own;
+const agents: Record<string, () => typeof own> = {
+  handoff: () =>
+    new Agent({
+      name: AGENT,
+      model: new Delegating("transfer_to_general_purpose", {}),
+      handoffs: [own],
+    }),
+  asTool: () =>
+    new Agent({
+      name: AGENT,
+      model: new Delegating("refunds", { input: "Refund what is due." }),
+      tools: [own.asTool({ toolName: "refunds", toolDescription: "Refunds." })],
+    }),
+};
+const agent = agents[how]?.() ?? own;
 
 interface Stopped {
   readonly rawItem: { readonly callId: string };
@@ -120,7 +146,7 @@ async function followed(
 }
 
 async function proceed(from: unknown): Promise<void> {
-  const isStreamed = process.env["HOW"] === "streamed run";
+  const isStreamed = how === "streamed run";
   const result = await run(agent, from, isStreamed ? { stream: true } : {});
   const stopped: Stopped[] = isStreamed ? await followed(result) : (result.interruptions ?? []);
   saveState(result.state.toString());
@@ -139,5 +165,11 @@ if (command === "resume") {
 if (command === "force") {
   const state = await saved();
   for (const item of state.getInterruptions()) state.approve(item);
-  await proceed(state);
+  await proceed(state).catch(stillWaits);
+}
+
+/** The run failed, and what is kept of it stays as it was. */
+function stillWaits(error: Error & { readonly error?: unknown }): void {
+  if (!isSallyportError(error.error, "still_running")) throw error;
+  report(STILL_WAITS);
 }

@@ -10,5 +10,5 @@ storiesOf({
   name: "OpenAI Agents",
   child: "openai-agents-child.ts",
   ways: ["run", "streamed run"],
-  subAgents: "stop",
+  subAgents: { ways: ["handoff", "asTool"] },
 });

@@ -1,7 +1,7 @@
 // What every process of a story shares: the gate over the default store of the working directory, the tools, and a ledger of
 // the effects. A child is named after its framework; see `stories.ts`.
 
-import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createGate, type Gate } from "sallyport";
 import { z } from "zod";
 
@@ -31,6 +31,17 @@ export const REFUSED = 555;
 
 export function refuse({ cents }: Refund): void {
   if (cents === REFUSED) throw new Error("the invoice is closed");
+}
+
+/** What the refund promises in stories that need it: REFUSES, that it throws before anything happens; VERSIONED, its record. */
+export function refundPromises() {
+  const { REFUSES, VERSIONED } = process.env;
+  return {
+    ...(REFUSES === undefined ? {} : { failsByThrowing: true as const }),
+    ...(VERSIONED === undefined
+      ? {}
+      : { stateVersion: () => (existsSync(VERSIONED) ? readFileSync(VERSIONED, "utf8") : "v0") }),
+  };
 }
 
 export const lookup = ({ invoice }: Refund) => `${invoice} is open`;
@@ -69,8 +80,11 @@ export function saveState(state: unknown): void {
 }
 export const loadState = <State>(): State => JSON.parse(readFileSync(STATE, "utf8"));
 
+let hasReported = false;
+/** Once: a run that went on and stopped at the same calls has been reported, and was not continued. */
 export function report(said: Report): void {
-  process.stdout.write(JSON.stringify(said));
+  if (!hasReported) process.stdout.write(JSON.stringify(said));
+  hasReported = true;
 }
 
 /** The words of the scripted model after its calls: what it was told. */

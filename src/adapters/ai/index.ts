@@ -92,15 +92,20 @@ export function resume<Run extends PausedRun>(
 
 /** Requests for approval that no later message answers. */
 function openRequests(messages: readonly ModelMessage[]): readonly ToolApprovalRequest[] {
-  const parts = messages.flatMap(({ role, content }) =>
-    typeof content === "string" || role === "user" || role === "system" ? [] : [...content],
-  );
+  const parts = partsOf(messages);
   const answered = new Set(
     parts.flatMap((part) => (part.type === "tool-approval-response" ? [part.approvalId] : [])),
   );
   return parts.filter(
     (part): part is ToolApprovalRequest =>
       part.type === "tool-approval-request" && !answered.has(part.approvalId),
+  );
+}
+
+/** Of the model and of tools. */
+function partsOf(messages: readonly ModelMessage[]) {
+  return messages.flatMap(({ role, content }) =>
+    typeof content === "string" || role === "user" || role === "system" ? [] : [...content],
   );
 }
 
@@ -145,14 +150,31 @@ async function lastOf(stream: AsyncIterable<unknown>): Promise<unknown> {
   return last;
 }
 
+interface ApprovalQuestion {
+  readonly toolCallId: string;
+  readonly messages: readonly ModelMessage[];
+}
+
+/** The run stopped at this call before, so it is being continued. */
+function wasAsked(messages: readonly ModelMessage[], id: string): boolean {
+  return partsOf(messages).some(
+    (part) => part.type === "tool-approval-request" && part.toolCallId === id,
+  );
+}
+
 function throughGate(name: string, tool: AiTool, run: GatedRun): AiTool {
   /** Calls whose result is the gate's text: the tool's own `toModelOutput` could not read it. */
   const asText = new Set<string>();
   const { toModelOutput } = tool;
   return {
     ...tool,
-    needsApproval: async (input: unknown, { toolCallId: id }: { toolCallId: string }) =>
-      (await run.waits({ id, tool: name, input })) !== undefined,
+    // The SDK asks again before it executes what a message calls approved.
+    async needsApproval(input: unknown, { toolCallId: id, messages }: ApprovalQuestion) {
+      const pending = await run.waits({ id, tool: name, input });
+      if (pending === undefined) return false;
+      if (wasAsked(messages, id)) await run.refuseIfOpen(pending);
+      return true;
+    },
     async execute(input: unknown, options: { toolCallId: string; abortSignal?: AbortSignal }) {
       const { toolCallId: id, abortSignal: signal } = options;
       const answer = await run.answer({ id, tool: name, input, signal });

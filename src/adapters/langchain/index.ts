@@ -50,6 +50,11 @@ interface ToolCallRequest {
 /** Without `run`: the run of a call is its thread. */
 export type ThreadOptions = Omit<RunOptions, "run">;
 
+export interface MiddlewareOptions extends ThreadOptions {
+  /** Tools that only call an agent whose own tools are gated: they are not asked about, its calls are. */
+  readonly delegates?: readonly string[];
+}
+
 /**
  * The parts of a middleware for the agents of LangChain; every tool call of the agent goes through the gate:
  *
@@ -62,7 +67,7 @@ export type ThreadOptions = Omit<RunOptions, "run">;
 export function gateMiddleware(
   gate: Gate,
   tools: readonly StructuredTool[],
-  options: ThreadOptions,
+  { delegates = [], ...options }: MiddlewareOptions,
 ) {
   registerTools(gate, tools.map(readTool), options.readOnly);
   return {
@@ -72,9 +77,11 @@ export function gateMiddleware(
       handler: (request: Request) => Message | Promise<Message>,
     ): Promise<Message> {
       const { toolCall, runtime } = request;
+      if (delegates.includes(toolCall.name)) return handler(request);
       // Each call is a task of its own here, which stops alone.
       const answer = await answerOrInterrupt(gate, options, toolCall, runtime, new Map());
-      return handler({ ...request, tool: saying(toolCall.name, answer) });
+      const message = await handler({ ...request, tool: saying(toolCall.name, answer) });
+      return withStatus(message, answer.answer === "done" ? "success" : "error");
     },
   };
 }
@@ -97,7 +104,8 @@ export function gateTools<const Tools extends readonly StructuredTool[]>(
   const wrapped = tools.map((tool) => {
     const invoke = async (call: ToolCall, runtime: GraphRuntime = {}) => {
       const named = { id: call.id, name: tool.name, args: call.args } as ToolCall;
-      return resultOfAnswer(await answerOrInterrupt(gate, options, named, runtime, asked));
+      const answer = await answerOrInterrupt(gate, options, named, runtime, asked);
+      return answer.answer === "done" ? resultOfAnswer(answer) : errorMessage(tool, named, answer);
     };
     return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { invoke });
   });
@@ -191,6 +199,35 @@ function callIdsOf({ value }: Interrupt): readonly string[] {
 /** Stands in for the tool, which the gate has executed: the framework makes its message from what this one returns. */
 function saying(name: string, answer: CallAnswer) {
   return { name, invoke: async () => resultOfAnswer(answer) };
+}
+
+/** The same message, by which a model sees whether its call succeeded. */
+function withStatus<Message>(message: Message, status: "success" | "error"): Message {
+  const { constructor: Made, lc_kwargs: fields } = message as Message & Made;
+  return new Made({ ...fields, status }) as Message;
+}
+
+interface Made {
+  readonly constructor: new (fields: object) => unknown;
+  readonly lc_kwargs: object;
+}
+
+/**
+ * A ToolNode takes what is no message for a success. So the base class of all tools makes the message, for a tool that has
+ * nothing of the given one but its name and says what the gate answered.
+ */
+async function errorMessage(tool: StructuredTool, { id }: ToolCall, answer: CallAnswer) {
+  let base: object | undefined;
+  for (let up = Object.getPrototypeOf(tool); up !== null; up = Object.getPrototypeOf(up)) {
+    if (Object.hasOwn(up, "invoke") && Object.hasOwn(up, "call")) base = up;
+  }
+  const text = String(resultOfAnswer(answer));
+  if (base === undefined) return text;
+  const { name } = tool;
+  const own = { name, schema: { type: "object" }, lc_kwargs: {}, _call: async () => text };
+  const saying = Object.assign(Object.create(base), own) as StructuredTool;
+  const message = await saying.invoke({ type: "tool_call", id, name, args: {} } as never);
+  return withStatus(message, "error");
 }
 
 function readTool(tool: StructuredTool): ForeignTool {

@@ -140,6 +140,7 @@ function throughGate(
       contexts.set(id, context);
       const answer = await run.answer({ id, tool: name, input, signal: details.signal });
       contexts.delete(id);
+      await run.refuseIfOpen(answer);
       return resultOfAnswer(answer);
     },
   } as FunctionTool;
