@@ -59,6 +59,8 @@ export interface OfferedTools {
   /** Takes over a list as an upstream sent it, and returns the part of it that may be offered, under the offered names. */
   learn(upstream: string, listed: readonly JsonValue[]): readonly JsonObject[];
   find(offeredAs: string): OfferedTool | undefined;
+  /** Takes all of them out of the gate. */
+  close(): void;
 }
 
 export interface OfferedToolsOptions {
@@ -178,6 +180,9 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
         .filter((one) => one !== undefined);
     },
     find: (offeredAs) => byName.get(offeredAs),
+    close() {
+      for (const name of [...byName.keys()]) forget(name);
+    },
   };
 }
 

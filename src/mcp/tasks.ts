@@ -37,8 +37,8 @@ export interface CallTasksOptions {
   readonly session: Session;
   /** Errors of the protocol with which upstreams answered calls, by call. */
   readonly refusals: ReadonlyMap<string, JsonObject>;
-  /** The client has learned the outcome of this call. Shape: push. */
-  readonly onDelivered: (key: string) => void;
+  /** The client has learned the outcome of this call. Shape: callback. */
+  readonly onDelivered: (key: string, answer: CallAnswer) => Promise<void>;
 }
 
 /** Whether the client says with this request that it understands tasks. */
@@ -96,13 +96,19 @@ export function unknownTask(id: MessageId): ResponseMessage {
   return errorMessage(id, RPC.invalidParams, "There is no such task.");
 }
 
+interface TaskState {
+  readonly createdAt: string;
+  isCancelled: boolean;
+  isDelivered: boolean;
+}
+
 export function createCallTasks(options: CallTasksOptions): CallTasks {
   const { session, refusals, onDelivered } = options;
-  const known = new Map<string, { readonly createdAt: string; isCancelled: boolean }>();
+  const known = new Map<string, TaskState>();
 
   function about(key: string) {
     const now = toIso(systemClock.now());
-    const task = known.get(key) ?? { createdAt: now, isCancelled: false };
+    const task = known.get(key) ?? { createdAt: now, isCancelled: false, isDelivered: false };
     known.set(key, task);
     const [oldest] = known.keys();
     if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
@@ -141,7 +147,8 @@ export function createCallTasks(options: CallTasksOptions): CallTasks {
         ? { ...fields, status: "working", statusMessage }
         : { ...fields, status: "input_required", statusMessage, inputRequests };
     }
-    onDelivered(key);
+    if (!task.isDelivered) await onDelivered(key, answer);
+    task.isDelivered = true;
     if (task.isCancelled) return { ...fields, status: "cancelled" };
     const error = refusals.get(key);
     if (error !== undefined) return { ...fields, status: "failed", error };
