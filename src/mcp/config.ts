@@ -34,6 +34,8 @@ const tool = z.strictObject({
   hidden: z.literal(true).optional(),
   /** A person must approve each call; no standing rule replaces that. */
   checkpoint: z.boolean().optional(),
+  /** `required`: a client that cannot take a task for an answer is refused, instead of being kept waiting for a person. */
+  task: z.literal("required").optional(),
   /** Arguments that hold paths, by access, for rules about paths. Relative paths begin at the upstream's folder. */
   paths: z
     .strictObject({ read: z.array(field).optional(), write: z.array(field).optional() })

@@ -32,6 +32,8 @@ export interface OfferedTool {
   /** As the gate, its rules and its records name it. */
   readonly gateName: string;
   readonly isRead: boolean;
+  /** Offered to clients alone that take tasks. */
+  readonly needsTask: boolean;
   /** Arguments that are repeated as headers over HTTP. */
   readonly headerParams: readonly HeaderParam[];
 }
@@ -116,6 +118,7 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
         offeredAs,
         gateName: `${config.name}.${name}`,
         isRead: own.effect === "read",
+        needsTask: own.task === "required",
         headerParams: headerParamsOf(listed["inputSchema"]),
       };
       refuseCollision(tool, byName, skeletons);
