@@ -42,6 +42,11 @@ const tool = z.strictObject({
     .optional(),
   /** Arguments that hold addresses, for rules about hosts. */
   urls: z.array(field).optional(),
+  /**
+   * Arguments that hold SQL. A call whose statements only read is one of a tool of its own, `upstream.tool.read`, which passes
+   * and which rules can name; everything else, and whatever is not understood, stays a call of the tool itself.
+   */
+  sql: z.array(field).min(1).optional(),
   /** How its calls are undone. Left out: they are irreversible. */
   undo: undo.optional(),
 });

@@ -224,11 +224,11 @@ export function openConversation(options: ConversationOptions): McpConversation 
       return errorMessage(given.id, RPC.invalidParams, text);
     }
     await listing;
-    if (tools.find(name) === undefined) {
+    if (tools.find(name, input) === undefined) {
       for (const upstream of upstreams) upstream.greet(given);
       await list();
     }
-    const tool = tools.find(name);
+    const tool = tools.find(name, input);
     const upstream = upstreams.find((one) => one.name === tool?.upstream);
     if (tool === undefined || upstream === undefined) {
       const text = `There is no tool ${JSON.stringify(name.slice(0, 200))}.`;
