@@ -23,6 +23,7 @@ import type { VerifyOptions } from "../audit/verify.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Store } from "../store/store.ts";
 import { epochFile, type Remembered } from "../store/watched-engine.ts";
+import { canonicalJson } from "../util/canonical-json.ts";
 import { systemClock, toIso } from "../util/clock.ts";
 import {
   createWholeFile,
@@ -33,6 +34,8 @@ import {
   realPath,
 } from "../util/files.ts";
 import { sha256Hex } from "../util/hash.ts";
+import { createIds } from "../util/ids.ts";
+import { systemRandom } from "../util/random.ts";
 
 /** Where everything is kept: a PostgreSQL database, or one file in a folder. */
 export interface StorePlace {
@@ -171,6 +174,15 @@ export function beginState(place: StorePlace, remembered: Remembered): void {
   if (old !== files.epochFile) rmSync(old, { force: true });
   const kept = path.join(files.folder, `anchors-before-${remembered.epoch}.jsonl`);
   if (existsSync(files.anchorFile)) renameSync(files.anchorFile, kept);
+}
+
+/** The session of whatever `entry` names: made at its first use, and the same for every later process of this user. */
+export function lastingSession(place: StorePlace, entry: readonly string[]): string {
+  const { folder } = stateOf(place);
+  const file = path.join(folder, `session-${sha256Hex(canonicalJson(entry)).slice(0, 16)}`);
+  const made = createIds({ clock: systemClock, random: systemRandom }).next();
+  if (!existsSync(file)) createWholeFile(file, `${made}\n`);
+  return readFileSync(file, "utf8").trim();
 }
 
 /** A state folder that was copied by hand from another store would vouch for the wrong one. */

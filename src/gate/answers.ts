@@ -131,18 +131,20 @@ function unknown({ id, error, status, attempt }: Operation): CallAnswer {
   return { answer: "unknown", text, operationId: id, ...asked };
 }
 
+/** The decision under which a call continues that was edited, or went back to review; its own when neither happened. */
+export async function latestOf(id: DecisionId, store: TenantStore): Promise<DecisionId> {
+  const asked = await store.interactions.peek(id);
+  if (asked === undefined || asked.supersededBy === "") return id;
+  return latestOf(asked.supersededBy, store);
+}
+
 /** The result of one call of a decision, from what is stored: the same in every process, however often it is asked for. */
 export async function resultOfDecision(
   id: DecisionId,
   step: number,
   store: TenantStore,
 ): Promise<CallAnswer> {
-  const asked = await store.interactions.peek(id);
-  // Edited, or back in review: the call continues under another id.
-  if (asked !== undefined && asked.supersededBy !== "") {
-    return resultOfDecision(asked.supersededBy, step, store);
-  }
-  const decision = await store.decisions.get(id);
+  const decision = await store.decisions.get(await latestOf(id, store));
   return withEdit(store, decision, step, await resultAsStored(decision, step, store));
 }
 

@@ -174,6 +174,26 @@ export async function allQuestions(
   }
 }
 
+/** Calls off what a session has waiting for people, except lost outcomes; returns what was called off. */
+export async function withdrawOpen(
+  interactions: Pick<InteractionStore, "list" | "cancel">,
+  sessionId: string,
+  { reason, by }: { readonly reason: string; readonly by: string },
+): Promise<readonly InteractionId[]> {
+  const withdrawn: InteractionId[] = [];
+  for (const { id, type } of await allQuestions(interactions, { status: "open", sessionId })) {
+    if (type === "connection_lost") continue;
+    try {
+      await interactions.cancel(id, reason, { actor: by });
+      withdrawn.push(id);
+    } catch (error) {
+      // Decided in the meantime, and that stands.
+      if (!isSallyportError(error, "already_answered")) throw error;
+    }
+  }
+  return withdrawn;
+}
+
 // Who may decide.
 
 /** A person who may decide. */

@@ -1,12 +1,16 @@
-// Continuing the runs of agents that stopped at calls which waited for people. The state of a run belongs to its host; the gate
-// knows the answers, and lets one process continue.
+// What happens once, in whichever process: continuing the run of an agent that stopped at calls which waited for people, and
+// handing on the outcome of a call to a client that has lost track of it. The state of a run belongs to its host; the gate knows
+// the answers.
 
+import type { DecisionId, SessionId } from "../model/decision.ts";
 import type { CallAnswer } from "../model/operation.ts";
+import { callKeyId } from "../store/decisions.ts";
 import type { TenantStore } from "../store/store.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { renewEvery } from "../util/timers.ts";
-import { resultOfId } from "./answers.ts";
+import { isSettled, latestOf, resultOfDecision, resultOfId } from "./answers.ts";
 import type { GateContext } from "./context.ts";
 
 /** Where a run stopped. */
@@ -65,4 +69,49 @@ async function answerTo(
   if (answer?.answer !== "pending") return answer;
   const question = await store.interactions.peek(answer.interactionId);
   return question === undefined || question.status === "open" ? undefined : answer;
+}
+
+const DELIVERY = "delivery";
+/** An outcome that nobody asked for this long is history: the same call is a new one. Shorter than the mark is kept. */
+const DELIVERABLE_MS = 7 * 24 * 3_600_000;
+
+/** `deliver` of a session. A call that needed no decision is found by nobody else, so there is nothing to note. */
+export async function deliverCall(
+  context: GateContext,
+  sessionId: SessionId,
+  key: string,
+  answer: CallAnswer,
+): Promise<boolean> {
+  if ("operationId" in answer && answer.operationId === callKeyId(sessionId, key)) return false;
+  const decided = await context.store.interactions.ofCall(sessionId, key);
+  return decided !== undefined && deliverOnce(context, decided.decisionId);
+}
+
+/** Notes that the outcome of a decision was handed on. True for the first of all processes. */
+async function deliverOnce(
+  { store }: Pick<GateContext, "store">,
+  decided: DecisionId,
+): Promise<boolean> {
+  const id = sha256Hex(canonicalJson([DELIVERY, await latestOf(decided, store)]));
+  const claim = { id, route: DELIVERY, contentHash: id, actor: DELIVERY };
+  // Nothing is left to be done about it later, so nobody takes it over.
+  const begun = await store.httpKeys.begin(claim, { leaseMs: KEEP_MS, keepMs: KEEP_MS });
+  return begun.found === "nothing";
+}
+
+/**
+ * The outcome of an identical call that ended without anyone having asked what became of it, once; and, as often as it is asked
+ * for, that it is not known. Undefined when there is none: then the call is a new one.
+ */
+export async function undelivered(
+  context: GateContext,
+  decided: DecisionId | "",
+): Promise<CallAnswer | undefined> {
+  if (decided === "") return undefined;
+  const { store, clock } = context;
+  const answer = await resultOfDecision(decided, 0, store);
+  if (!isSettled(answer)) return answer;
+  const { updatedAt } = await store.decisions.get(await latestOf(decided, store));
+  if (clock.now() - fromIso(updatedAt) > DELIVERABLE_MS) return undefined;
+  return (await deliverOnce(context, decided)) ? answer : undefined;
 }

@@ -53,6 +53,7 @@ import {
   openQuestion,
   questionId,
   questionIn,
+  withdrawOpen,
 } from "./inbox.ts";
 import {
   type Caller,
@@ -77,6 +78,7 @@ import {
   readAhead,
 } from "./propose.ts";
 import { executeNow } from "./recover.ts";
+import { deliverCall, undelivered } from "./resume.ts";
 import { type RollbackScope, rollback, undoneIfBlocked } from "./rollback.ts";
 import { type PlannedUndo, rollbackPlan } from "./rollback-plan.ts";
 import type { RollbackReport } from "./rollback-report.ts";
@@ -115,6 +117,11 @@ export interface Session {
    * operation), or of a question by its call id. Undefined when it was never asked for.
    */
   resultOf(id: string): Promise<CallAnswer | undefined>;
+  /**
+   * The caller has handed on this outcome of the call with this key. True for the first who says so, in whichever process; false
+   * also for a call that needed no decision.
+   */
+  deliver(key: string, answer: CallAnswer): Promise<boolean>;
   /** Waits until the same is settled, or the time is over: then `pending` or `unknown` comes back, and nothing is lost. */
   wait(id: string, options: WaitOptions): Promise<CallAnswer | undefined>;
   /** What reviewers asked back and this agent has not replied to yet. */
@@ -139,6 +146,11 @@ export interface Session {
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
+  /**
+   * For callers that lose their keys: an identical call of this session that has ended since, and whose outcome was not handed on
+   * (`deliver`), is the answer to this one, once.
+   */
+  readonly undelivered?: boolean;
   /** Shape: push, while a call runs. */
   readonly onProgress?: (callId: string, report: Progress) => void;
 }
@@ -205,7 +217,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
         : undefined;
     const rule = ruled && (await ruleOf(context, ruled));
     if (ahead !== undefined && rule === undefined) {
-      return stageReady([judged], [request], siblings, ahead);
+      return stageReady([judged], [request], siblings, { ahead, isLost: options.undelivered });
     }
     if (judged.verdict === "review") return reviewReady(judged, request);
     const key = keyOf(request);
@@ -298,6 +310,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
     proposal: Proposal,
     last: Promise<DecisionId | undefined>,
     siblings: ReadonlySet<string> | undefined,
+    isLost: boolean,
   ): Promise<{ readonly answer: CallAnswer } | { readonly latest: string }> {
     const { calls, keys, sessionId, messageId } = proposal;
     const isSibling = (decision: Decision) => {
@@ -307,6 +320,8 @@ export function openSession(context: GateContext, caller: Caller): Session {
       return messageId !== "" && other.messageId === messageId && !isSame;
     };
     const { latest, unused } = await earlierCall(context, await last, isSibling);
+    const ended = isLost && unused === undefined ? await undelivered(context, latest) : undefined;
+    if (ended !== undefined) return { answer: ended };
     if (unused === undefined) return { latest };
     const again = keys.map(({ key, step }) => {
       const { tool = "", input = null } = calls[step] ?? {};
@@ -411,13 +426,16 @@ export function openSession(context: GateContext, caller: Caller): Session {
     calls: readonly Ready[],
     requests: readonly CallRequest[],
     siblings?: Set<string>,
-    ahead?: Ahead,
+    {
+      ahead,
+      isLost = false,
+    }: { readonly ahead?: Ahead; readonly isLost?: boolean | undefined } = {},
   ): Promise<CallAnswer> {
     const kinds = new Set(calls.map(({ tool }) => tool.execution));
     if (kinds.size > 1) return { answer: "failed", text: MIXED };
     const { proposal, hash, last, moment } =
       ahead ?? readAhead(store, proposalOf(caller, calls, requests), requests);
-    const earlier = last && (await sameCall(proposal, last, siblings));
+    const earlier = last && (await sameCall(proposal, last, siblings, isLost));
     if (earlier !== undefined && "answer" in earlier) return earlier.answer;
     const isAlone = proposal.messageId === "" && siblings === undefined;
     const otherwise = isAlone ? "the_other" : "both";
@@ -484,27 +502,15 @@ export function openSession(context: GateContext, caller: Caller): Session {
     },
     ask: askPerson,
     resultOf,
+    deliver: (key, answer) => deliverCall(context, caller.sessionId, key, answer),
     wait: (id, options) => waitFor(context, () => resultOf(id), options),
     async askedBack() {
       const open = { status: "open", sessionId: caller.sessionId } as const;
       const asked = await allQuestions(store.interactions, open);
       return asked.filter(({ waitsFor }) => waitsFor === "agent");
     },
-    async withdrawAll(reason, by = agent) {
-      const open = { status: "open", sessionId: caller.sessionId } as const;
-      const withdrawn: InteractionId[] = [];
-      for (const { id, type } of await allQuestions(store.interactions, open)) {
-        if (type === "connection_lost") continue;
-        try {
-          await store.interactions.cancel(id, reason, { actor: by });
-          withdrawn.push(id);
-        } catch (error) {
-          // Decided in the meantime, and that stands.
-          if (!isSallyportError(error, "already_answered")) throw error;
-        }
-      }
-      return withdrawn;
-    },
+    withdrawAll: (reason, by = agent) =>
+      withdrawOpen(store.interactions, caller.sessionId, { reason, by }),
     async reply(id, text) {
       await checkOwn(id);
       return store.interactions.remark(id, text, "agent", { actor: agent });

@@ -6,7 +6,6 @@ import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Hono } from "hono";
 import { SallyportError } from "../model/errors.ts";
-import { createIds } from "../util/ids.ts";
 import { enter, identified, problem } from "./answer.ts";
 import type { Signed } from "./authenticate.ts";
 import { type HttpContext, RULES, type Services, scopeOf } from "./route.ts";
@@ -19,7 +18,7 @@ export interface McpMount {
     client: {
       readonly agent: string;
       readonly owner: string;
-      openSession(name?: string): Promise<string>;
+      openSession(name: string): Promise<string>;
       isValid(): Promise<boolean>;
     },
   ): Promise<void>;
@@ -93,8 +92,8 @@ function clientOf(signed: Signed, services: Services) {
     owner,
     isValid: () => services.authenticator.isValid(signed),
     /** Stored, so that the agent may read what became of its calls. */
-    async openSession(name?: string) {
-      const id = name === undefined ? createIds(services).next() : `${agent}:${name}`;
+    async openSession(name: string) {
+      const id = `${agent}:${name}`;
       const opened = { id, agent, owner, workingDirectory: "" };
       await services.gates[tenant]?.sessions.open(opened).start();
       await store.sessions.open({ ...opened, metadata: "" });

@@ -34,12 +34,19 @@ const tool = z.strictObject({
   hidden: z.literal(true).optional(),
   /** A person must approve each call; no standing rule replaces that. */
   checkpoint: z.boolean().optional(),
+  /** `required`: a client that cannot take a task for an answer is refused, instead of being kept waiting for a person. */
+  task: z.literal("required").optional(),
   /** Arguments that hold paths, by access, for rules about paths. Relative paths begin at the upstream's folder. */
   paths: z
     .strictObject({ read: z.array(field).optional(), write: z.array(field).optional() })
     .optional(),
   /** Arguments that hold addresses, for rules about hosts. */
   urls: z.array(field).optional(),
+  /**
+   * Arguments that hold SQL. A call whose statements only read is one of a tool of its own, `upstream.tool.read`, which passes
+   * and which rules can name; everything else, and whatever is not understood, stays a call of the tool itself.
+   */
+  sql: z.array(field).min(1).optional(),
   /** How its calls are undone. Left out: they are irreversible. */
   undo: undo.optional(),
 });

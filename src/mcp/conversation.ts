@@ -224,16 +224,18 @@ export function openConversation(options: ConversationOptions): McpConversation 
       return errorMessage(given.id, RPC.invalidParams, text);
     }
     await listing;
-    if (tools.find(name) === undefined) {
+    if (tools.find(name, input) === undefined) {
       for (const upstream of upstreams) upstream.greet(given);
       await list();
     }
-    const tool = tools.find(name);
+    const tool = tools.find(name, input);
     const upstream = upstreams.find((one) => one.name === tool?.upstream);
     if (tool === undefined || upstream === undefined) {
       const text = `There is no tool ${JSON.stringify(name.slice(0, 200))}.`;
       return errorMessage(given.id, RPC.invalidParams, text);
     }
+    const asTask = options.offerTasks && declaresTasks(given);
+    if (tool.needsTask && !asTask) return tasksNotDeclared(given.id);
     const isContinued = inputResponses !== undefined || requestState !== undefined;
     if (isContinued && !tool.isRead) {
       return resultMessage(given.id, {
@@ -249,7 +251,6 @@ export function openConversation(options: ConversationOptions): McpConversation 
     const wire = { related, onStream, onPause };
     const left = [signal, gone.signal, ...(asking.gone === undefined ? [] : [asking.gone])];
     const hold = AbortSignal.any(left);
-    const asTask = options.offerTasks && declaresTasks(given);
     return calls.call({ request: given, tool, input, upstream, wire, asTask, signal, hold });
   }
 

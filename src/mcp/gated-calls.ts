@@ -1,5 +1,6 @@
 // `tools/call` of a client as a call of the gate: judged, perhaps held while a person decides, and answered. A call that was
-// answered as pending is remembered, so that the same call later returns what became of it.
+// answered as pending is remembered, so that the same call later returns what became of it; another process finds it by its
+// content in the store.
 
 import { isSettled } from "../gate/answers.ts";
 import type { Session } from "../gate/session.ts";
@@ -78,8 +79,9 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
   const tasks = createCallTasks({
     session,
     refusals: options.refusals,
-    onDelivered(key) {
+    async onDelivered(key, answer) {
       for (const [content, one] of waiting) if (one === key) waiting.delete(content);
+      await session.deliver(key, answer);
     },
   });
 
@@ -89,7 +91,7 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
     live.set(key, call);
     try {
       const asked = { callId: key, requestKey: key, tool: tool.gateName, input };
-      let answer = await session.call(asked, { signal });
+      let answer = await session.call(asked, { signal, undelivered: true });
       if (isWorthWaiting(answer) && holdMs > 0 && !given.asTask) {
         answer = (await session.wait(key, { timeoutMs: holdMs, signal: hold })) ?? answer;
       }
@@ -104,10 +106,11 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
   }
 
   /** What its client cancelled must not run later. One that was decided in the meantime stays decided. */
-  async function withdraw(answer: CallAnswer): Promise<void> {
+  async function withdraw(answer: CallAnswer, key: string): Promise<void> {
     if (answer.answer !== "pending") return;
     try {
       await session.withdraw(answer.interactionId, "The client cancelled its request.");
+      await session.deliver(key, answer);
     } catch (error) {
       onProblem(`a cancelled call could not be withdrawn: ${errorText(error)}`);
     }
@@ -115,21 +118,25 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
 
   return {
     async call(asked) {
-      const { request, tool, input, signal } = asked;
+      const { request, tool, input, signal, hold } = asked;
       const content = sha256Hex(canonicalJson({ tool: tool.gateName, input }));
       const key = waiting.get(content) ?? newId();
       const answer = await ask(asked, key);
-      waiting.delete(content);
       if (signal.aborted) {
-        await withdraw(answer);
+        waiting.delete(content);
+        await withdraw(answer, key);
         return undefined;
       }
-      if (!isSettled(answer)) {
-        waiting.set(content, key);
-        const [oldest] = waiting.keys();
-        if (waiting.size > MOST_WAITING && oldest !== undefined) waiting.delete(oldest);
-        if (asked.asTask && isWorthWaiting(answer)) return tasks.created(request.id, key, answer);
+      if (isSettled(answer) && !hold.aborted) {
+        waiting.delete(content);
+        await session.deliver(key, answer);
+        return responseFor(request, answer);
       }
+      waiting.delete(content);
+      waiting.set(content, key);
+      const [oldest] = waiting.keys();
+      if (waiting.size > MOST_WAITING && oldest !== undefined) waiting.delete(oldest);
+      if (asked.asTask && isWorthWaiting(answer)) return tasks.created(request.id, key, answer);
       return responseFor(request, answer);
     },
     task: (request) => tasks.answer(request),

@@ -16,13 +16,13 @@ import { type McpConversation, openConversation, type Reply } from "./conversati
 import { createGatedCalls, type LiveCalls } from "./gated-calls.ts";
 import { paramHeaders } from "./http-headers.ts";
 import { openHttpWire } from "./http-wire.ts";
-import { type RequestMessage, withParams } from "./message.ts";
+import { errorMessage, type RequestMessage, RPC, withParams } from "./message.ts";
 import { createOfferedTools, type OfferedTool } from "./offered-tools.ts";
 import type { Pins } from "./pins.ts";
 import { openSharedStdioWire, openStdioWire } from "./stdio-wire.ts";
 import { withoutTasks } from "./tasks.ts";
 import { type Snapshot, snapshotInput, snapshotOf, undoOf } from "./undo.ts";
-import { openUpstream, type Upstream } from "./upstream.ts";
+import { type Introduction, openUpstream, type Upstream } from "./upstream.ts";
 import type { Wire, WireEvents } from "./wire.ts";
 
 export interface Gateway {
@@ -70,8 +70,13 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
   const live: LiveCalls = new Map();
   const refusals = new Map<string, JsonObject>();
   const conversations = new Set<McpConversation>();
-  /** The open connections to each upstream, for calls whose client waits no longer. */
-  const links = new Map<string, Set<Upstream>>();
+  /** The open connections to each upstream by the session of their client, for calls whose client waits no longer. */
+  const links = new Map<string, Map<Upstream, string>>();
+  /** The gateway's own connections, for calls whose client is gone: an approved call needs none. */
+  const own = new Map<string, Upstream>();
+  let isClosed = false;
+  /** How the last client of each upstream introduced itself. */
+  const introductions = new Map<string, Introduction>();
 
   const tools = createOfferedTools({
     registry: gate.tools,
@@ -82,7 +87,7 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
       const { input, callId, signal } = asked;
       const waited = live.get(callId);
       const isLive = waited !== undefined && !waited.taken;
-      const upstream = isLive ? waited.upstream : readyLink(tool.upstream);
+      const upstream = isLive ? waited.upstream : linkFor(tool.upstream, asked.sessionId);
       if (upstream === undefined) return notConnected(tool.upstream);
       if (isLive) waited.taken = true;
       const snapshot = undo === undefined ? undefined : await take(upstream, undo, asked);
@@ -99,31 +104,64 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
       return { ...result, undo: madeUndo(undo, tool.upstream, done) };
     },
     snapshot: (tool, undo, asked) => {
-      const upstream = live.get(asked.callId)?.upstream ?? readyLink(tool.upstream);
+      const upstream = live.get(asked.callId)?.upstream ?? linkFor(tool.upstream, asked.sessionId);
       if (upstream === undefined) throw new Error(notConnected(tool.upstream).text);
       return take(upstream, undo, asked);
     },
   });
 
-  function readyLink(name: string): Upstream | undefined {
-    return [...(links.get(name) ?? [])].findLast((one) => one.isReady());
+  /** That of the session itself, which may hold what the call is about; otherwise one of the gateway's own. */
+  function linkFor(name: string, session: string): Upstream | undefined {
+    const all = [...(links.get(name) ?? [])];
+    const theirs = all.findLast(([one, of]) => of === session && one.isReady());
+    return theirs?.[0] ?? ownLink(name);
+  }
+
+  function ownLink(name: string): Upstream | undefined {
+    if (isClosed) return undefined;
+    const known = own.get(name);
+    const one = upstreams.find((upstream) => upstream.name === name);
+    const introduced = introductions.get(name);
+    if (known !== undefined || one === undefined || introduced === undefined) return known;
+    const upstream = openUpstream(
+      name,
+      (wire) => openWire(one, {}, wire),
+      {
+        // There is no client that could answer, and none that would listen.
+        onMessage(message) {
+          if (message.kind !== "request") return;
+          upstream.send(errorMessage(message.id, RPC.unknownMethod, NO_CLIENT));
+        },
+        onReady: () => {},
+        onEnd: (reason) => onProblem(`${name}: ${reason}; it is started again`),
+        onProblem: (text) => onProblem(`${name}: ${text}`),
+      },
+      introduced,
+    );
+    own.set(name, upstream);
+    return upstream;
   }
 
   function openLink(
     one: UpstreamConfig,
     client: ClientPlace,
+    session: string,
     events: Parameters<Parameters<typeof openConversation>[0]["open"]>[1],
   ): Upstream {
     const { name } = one;
     const upstream: Upstream = openUpstream(name, (wire) => openWire(one, client, wire), {
       onMessage: events.onMessage,
-      onReady: () => events.onReady(upstream),
+      onReady() {
+        const introduced = upstream.introduction();
+        if (introduced !== undefined) introductions.set(name, introduced);
+        events.onReady(upstream);
+      },
       onEnd: (reason) => onProblem(`${name}: ${reason}; it is started again`),
       onProblem: (text) => onProblem(`${name}: ${text}`),
       ...(client.ready === undefined ? {} : { ready: client.ready }),
     });
-    const known = links.get(name) ?? new Set();
-    links.set(name, known.add(upstream));
+    const known = links.get(name) ?? new Map();
+    links.set(name, known.set(upstream, session));
     return upstream;
   }
 
@@ -143,7 +181,7 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
         newId: () => ids.next(),
         onProblem,
       });
-      const own: Upstream[] = [];
+      const opened: Upstream[] = [];
       const conversation = openConversation({
         config: upstreams,
         roots,
@@ -153,8 +191,8 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
         client: send,
         onProblem,
         open(one, events) {
-          const link = openLink(one, client, events);
-          own.push(link);
+          const link = openLink(one, client, session.id, events);
+          opened.push(link);
           return link;
         },
       });
@@ -163,24 +201,33 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
         ...conversation,
         async close() {
           conversations.delete(conversation);
-          for (const link of own) links.get(link.name)?.delete(link);
+          for (const link of opened) links.get(link.name)?.delete(link);
           await conversation.close();
         },
       };
     },
     async close() {
+      isClosed = true;
+      // What is approved from now on waits for a process that has the tools.
+      tools.close();
       await Promise.all([...conversations].map((one) => one.close()));
+      await Promise.all([...own.values()].map((one) => one.close()));
     },
   };
 }
 
-function openWire(one: UpstreamConfig, { isShared }: ClientPlace, events: WireEvents): Wire {
+function openWire(
+  one: UpstreamConfig,
+  { isShared }: Pick<ClientPlace, "isShared">,
+  events: WireEvents,
+): Wire {
   const { url, headers, command = "", args = [], env, cwd } = one;
   if (url !== undefined) return openHttpWire({ url, ...definedFields({ headers }) }, events);
   const place = { command, args, ...definedFields({ env, cwd }) };
   return isShared === true ? openSharedStdioWire(place, events) : openStdioWire(place, events);
 }
 
+const NO_CLIENT = "The client of this call is gone.";
 const MOST_REFUSALS = 1_000;
 
 function remember(refusals: Map<string, JsonObject>, callId: string, error: JsonObject): void {

@@ -27,8 +27,8 @@ export interface HttpClient {
   /** Its calls are recorded for this agent. */
   readonly agent: string;
   readonly owner?: string;
-  /** The session of its calls in the gate, by name or a new one. Shape: callback. */
-  readonly openSession: (name?: string) => Promise<string>;
+  /** The session of its calls in the gate, which outlives its connections. Shape: callback. */
+  readonly openSession: (name: string) => Promise<string>;
   /** Whether it may still be here; asked while a stream is open. Shape: callback. */
   readonly isValid: () => Promise<boolean>;
 }
@@ -60,6 +60,8 @@ const MOST_STREAMS = 64;
 /** A call that waits longer gets a stream, so that nothing between takes it for dead. */
 const PATIENT_MS = 5_000;
 const SESSION = "mcp-session-id";
+/** In the gate all connections of one identity are one session, so that a later one learns what became of its calls. */
+const SESSION_NAME = "mcp";
 
 export function serveHttp(gateway: Gateway): McpEndpoint {
   const ids = createIds({ clock: systemClock, random: systemRandom });
@@ -69,17 +71,17 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
 
   async function openPlace(
     { agent, owner, openSession, isValid }: HttpClient,
-    name?: string,
+    isShared: boolean,
   ): Promise<Place> {
-    const session = await openSession(name);
+    const session = await openSession(SESSION_NAME);
     const terms = { isPrimed: false, isValid };
-    const own = openStream(name === undefined ? { ...terms, id: "0" } : terms);
+    const own = openStream(isShared ? terms : { ...terms, id: "0" });
     const streams = new Map<string, ClientStream>();
     const replies = new Set<Reply>();
     const conversation = gateway.open({
       agent,
       session,
-      isShared: name !== undefined,
+      isShared,
       ...(owner === undefined ? {} : { owner }),
       // Into an answer that is under way, where there is one: not every client listens otherwise.
       send: (message) => ([...replies].at(-1) ?? own.push)(message),
@@ -91,7 +93,7 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
   function sharedPlace(client: HttpClient): Promise<Place> {
     const known = shared.get(client.agent);
     if (known !== undefined) return known;
-    const opened = openPlace(client, "mcp");
+    const opened = openPlace(client, true);
     shared.set(client.agent, opened);
     opened.catch(() => shared.delete(client.agent));
     return opened;
@@ -167,7 +169,7 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
       await drop(oldest[0]);
     }
     const id = ids.next();
-    const place = await openPlace(client);
+    const place = await openPlace(client, false);
     sessions.set(id, place);
     response.setHeader(SESSION, id);
     const answered = await answer(place, message, response, client);

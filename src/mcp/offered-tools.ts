@@ -3,6 +3,7 @@
 
 import path from "node:path";
 import { SallyportError } from "../model/errors.ts";
+import { isReadOnlySql } from "../policy/sql.ts";
 import { defineTool, type SheetCall, type ToolSheet } from "../tools/define-tool.ts";
 import {
   type DefinitionChange,
@@ -13,6 +14,7 @@ import {
 import type { OperatorWord, Resource, Tool } from "../tools/tool.ts";
 import type { UndoRecipe } from "../tools/tool-call.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { cutText, errorText, oneLine } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
@@ -32,8 +34,12 @@ export interface OfferedTool {
   /** As the gate, its rules and its records name it. */
   readonly gateName: string;
   readonly isRead: boolean;
+  /** Offered to clients alone that take tasks. */
+  readonly needsTask: boolean;
   /** Arguments that are repeated as headers over HTTP. */
   readonly headerParams: readonly HeaderParam[];
+  /** The tool of the gate for calls that only read, where the arguments say so. */
+  readonly reading?: OfferedTool;
 }
 
 /** Executes one approved call at its upstream, with what is needed to undo it. Shape: callback. */
@@ -58,7 +64,10 @@ export type TakeSnapshot = (
 export interface OfferedTools {
   /** Takes over a list as an upstream sent it, and returns the part of it that may be offered, under the offered names. */
   learn(upstream: string, listed: readonly JsonValue[]): readonly JsonObject[];
-  find(offeredAs: string): OfferedTool | undefined;
+  /** The tool of the gate that a call of this name with this input is one of. */
+  find(offeredAs: string, input: JsonObject): OfferedTool | undefined;
+  /** Takes all of them out of the gate. */
+  close(): void;
 }
 
 export interface OfferedToolsOptions {
@@ -78,7 +87,12 @@ const LONGEST_CHANGE = 4_000;
 
 interface Known extends OfferedTool {
   readonly hash: string;
+  /** Arguments that hold SQL. */
+  readonly sql: readonly string[];
 }
+
+/** The end of the names of tools that stand for the reading calls of another one. */
+const READING = ".read";
 
 export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
   const { registry, upstreams, pins, call, snapshot, onProblem } = options;
@@ -114,6 +128,7 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
         offeredAs,
         gateName: `${config.name}.${name}`,
         isRead: own.effect === "read",
+        needsTask: own.task === "required",
         headerParams: headerParamsOf(listed["inputSchema"]),
       };
       refuseCollision(tool, byName, skeletons);
@@ -141,6 +156,7 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
     byName.delete(offeredAs);
     skeletons.delete(nameSkeleton(offeredAs));
     registry.unregister(known.gateName);
+    if (known.reading !== undefined) registry.unregister(known.reading.gateName);
   }
 
   function register(
@@ -151,17 +167,28 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
     hash: string,
   ): void {
     const config = upstreams.find((one) => one.name === tool.upstream);
-    const made = toolOf(tool, listed, own, {
-      changes,
-      hash,
-      folder: config?.cwd ?? "",
-      call,
-      snapshot,
-    });
+    const terms = { changes, hash, folder: config?.cwd ?? "", call, snapshot };
+    const made = toolOf(tool, listed, own, terms);
     forget(tool.offeredAs);
-    const operator = changes.length === 0 ? wordOf(own) : { checkpoint: true };
+    const isAccepted = changes.length === 0;
+    const operator = isAccepted ? wordOf(own) : { checkpoint: true };
     registry.register(made, { server: tool.upstream, operator });
-    byName.set(tool.offeredAs, { ...tool, isRead: tool.isRead && changes.length === 0, hash });
+    const { sql = [] } = own;
+    const known = { ...tool, isRead: tool.isRead && isAccepted, hash, sql };
+    byName.set(tool.offeredAs, known);
+    if (sql.length > 0 && !tool.isRead && isAccepted) {
+      const reading = { ...tool, gateName: `${tool.gateName}${READING}`, isRead: true };
+      const { undo: _, task: __, ...plain } = own;
+      const read = toolOf(reading, listed, plain, {
+        ...terms,
+        // What people changed it into must not pass for a read either.
+        call: async (one, asked) =>
+          onlyReads(asked.input, sql) ? call(one, asked, undefined) : NOT_READING,
+      });
+      const word = wordOf({ ...definedFields({ checkpoint: own.checkpoint }), effect: "read" });
+      registry.register(read, { server: tool.upstream, operator: word });
+      byName.set(tool.offeredAs, { ...known, reading });
+    }
     skeletons.set(nameSkeleton(tool.offeredAs), tool.offeredAs);
   }
 
@@ -177,7 +204,14 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
         .map((one) => accept(config, one))
         .filter((one) => one !== undefined);
     },
-    find: (offeredAs) => byName.get(offeredAs),
+    find(offeredAs, input) {
+      const known = byName.get(offeredAs);
+      const reading = known?.reading;
+      return reading !== undefined && onlyReads(input, known?.sql ?? []) ? reading : known;
+    },
+    close() {
+      for (const name of [...byName.keys()]) forget(name);
+    },
   };
 }
 
@@ -233,6 +267,8 @@ function refuseCollision(
 ): void {
   const problem = nameProblem(tool.name);
   if (problem !== undefined) throw refusal(problem);
+  // Otherwise a tool could take the name under which the reading calls of another one pass.
+  if (tool.name.toLowerCase().endsWith(READING)) throw refusal(`"${READING}" is the gate's own`);
   const alike = skeletons.get(nameSkeleton(tool.offeredAs));
   const known = byName.get(alike ?? tool.offeredAs);
   if (known === undefined) return;
@@ -363,6 +399,20 @@ function resourcesOf(
     },
   };
 }
+
+/** Whether every statement in the arguments only reads; one that is missing or no text does not. */
+function onlyReads(input: JsonObject, fields: readonly string[]): boolean {
+  try {
+    return fields.every((field) => {
+      const texts = textsAt(input, field);
+      return texts.length > 0 && texts.every(isReadOnlySql);
+    });
+  } catch {
+    return false;
+  }
+}
+
+const NOT_READING = { text: "Not executed: the statement does not only read.", isError: true };
 
 /** The texts at a field like `path`, `edits.path` or `paths`; lists are followed. */
 function textsAt(input: JsonValue | undefined, field: string): readonly string[] {

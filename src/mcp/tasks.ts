@@ -37,8 +37,8 @@ export interface CallTasksOptions {
   readonly session: Session;
   /** Errors of the protocol with which upstreams answered calls, by call. */
   readonly refusals: ReadonlyMap<string, JsonObject>;
-  /** The client has learned the outcome of this call. Shape: push. */
-  readonly onDelivered: (key: string) => void;
+  /** The client has learned the outcome of this call. Shape: callback. */
+  readonly onDelivered: (key: string, answer: CallAnswer) => Promise<void>;
 }
 
 /** Whether the client says with this request that it understands tasks. */
@@ -96,13 +96,26 @@ export function unknownTask(id: MessageId): ResponseMessage {
   return errorMessage(id, RPC.invalidParams, "There is no such task.");
 }
 
+interface TaskState {
+  readonly createdAt: string;
+  /** Answers to what was asked back, until all are there. */
+  readonly replies: Map<string, string>;
+  isCancelled: boolean;
+  isDelivered: boolean;
+}
+
 export function createCallTasks(options: CallTasksOptions): CallTasks {
   const { session, refusals, onDelivered } = options;
-  const known = new Map<string, { readonly createdAt: string; isCancelled: boolean }>();
+  const known = new Map<string, TaskState>();
 
   function about(key: string) {
     const now = toIso(systemClock.now());
-    const task = known.get(key) ?? { createdAt: now, isCancelled: false };
+    const task = known.get(key) ?? {
+      createdAt: now,
+      replies: new Map(),
+      isCancelled: false,
+      isDelivered: false,
+    };
     known.set(key, task);
     const [oldest] = known.keys();
     if (known.size > MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
@@ -111,37 +124,42 @@ export function createCallTasks(options: CallTasksOptions): CallTasks {
     return { task, fields: { taskId: key, ...times } };
   }
 
-  /** The questions that reviewers asked back about this call. */
-  async function asked(answer: CallAnswer): Promise<JsonObject> {
-    if (answer.answer !== "pending") return {};
-    const open = await session.askedBack();
+  /** What reviewers have asked back about this call since the last reply, each under an id of its own. */
+  async function asked(answer: CallAnswer): Promise<ReadonlyMap<string, string>> {
+    if (answer.answer !== "pending") return new Map();
+    const one = (await session.askedBack()).find(({ id }) => id === answer.interactionId);
+    if (one === undefined) return new Map();
+    const last = one.remarks.findLastIndex(({ by }) => one.chain.includes(by));
+    const open = one.remarks.slice(last + 1);
+    return new Map(open.map(({ text }, index) => [`${one.id}.${last + 1 + index}`, text]));
+  }
+
+  /** Those that are not answered yet: the reviewer gets one reply, when the last answer is there. */
+  async function inputRequests(key: string, answer: CallAnswer): Promise<JsonObject> {
+    const { replies } = about(key).task;
+    const open = [...(await asked(answer))].filter(([id]) => !replies.has(id));
     return Object.fromEntries(
-      open
-        .filter(({ id }) => id === answer.interactionId)
-        .map(({ id, remarks }) => [
-          id,
-          {
-            method: "elicitation/create",
-            params: {
-              mode: "form",
-              message: String(remarks.at(-1)?.text ?? "A reviewer asks about this call."),
-              requestedSchema: REPLY,
-            },
-          },
-        ]),
+      open.map(([id, message]) => [
+        id,
+        {
+          method: "elicitation/create",
+          params: { mode: "form", message, requestedSchema: REPLY },
+        },
+      ]),
     );
   }
 
   async function state(key: string, answer: CallAnswer): Promise<JsonObject> {
     const { task, fields } = about(key);
     if (answer.answer === "pending" || answer.answer === "unknown") {
-      const inputRequests = await asked(answer);
+      const open = await inputRequests(key, answer);
       const statusMessage = answer.text;
-      return Object.keys(inputRequests).length === 0
+      return Object.keys(open).length === 0
         ? { ...fields, status: "working", statusMessage }
-        : { ...fields, status: "input_required", statusMessage, inputRequests };
+        : { ...fields, status: "input_required", statusMessage, inputRequests: open };
     }
-    onDelivered(key);
+    if (!task.isDelivered) await onDelivered(key, answer);
+    task.isDelivered = true;
     if (task.isCancelled) return { ...fields, status: "cancelled" };
     const error = refusals.get(key);
     if (error !== undefined) return { ...fields, status: "failed", error };
@@ -159,11 +177,21 @@ export function createCallTasks(options: CallTasksOptions): CallTasks {
     }
   }
 
-  async function update(answer: CallAnswer, responses: JsonValue | undefined): Promise<void> {
-    if (!isJsonObject(responses)) return;
-    for (const id of Object.keys(await asked(answer))) {
-      if (Object.hasOwn(responses, id)) await session.reply(id, replyIn(responses[id]));
+  async function update(
+    key: string,
+    answer: CallAnswer,
+    responses: JsonValue | undefined,
+  ): Promise<void> {
+    if (answer.answer !== "pending" || !isJsonObject(responses)) return;
+    const { replies } = about(key).task;
+    const open = await asked(answer);
+    for (const id of open.keys()) {
+      if (Object.hasOwn(responses, id)) replies.set(id, replyIn(responses[id]));
     }
+    const all = [...open.keys()].map((id) => replies.get(id));
+    if (all.length === 0 || all.includes(undefined)) return;
+    await session.reply(answer.interactionId, all.join("\n"));
+    replies.clear();
   }
 
   return {
@@ -177,7 +205,7 @@ export function createCallTasks(options: CallTasksOptions): CallTasks {
       const answer = typeof taskId === "string" ? await session.resultOf(taskId) : undefined;
       if (answer === undefined || typeof taskId !== "string") return undefined;
       if (method === "tasks/cancel") await cancel(taskId, answer);
-      else if (method === "tasks/update") await update(answer, params["inputResponses"]);
+      else if (method === "tasks/update") await update(taskId, answer, params["inputResponses"]);
       const said = method === "tasks/get" ? await state(taskId, answer) : {};
       return resultMessage(id, { resultType: "complete", ...said });
     },

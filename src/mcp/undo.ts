@@ -210,10 +210,11 @@ export const PROFILES: Readonly<Record<string, Readonly<Record<string, McpToolCo
     },
     git_clone: { effect: "external", paths: { write: ["path"] }, urls: ["url"] },
   },
-  /** `@bytebase/dbhub`. One tool both reads and writes, so every statement waits. */
+  /** `@bytebase/dbhub`. One tool both reads and writes; what statements changed is not known to it, so there is no undo. */
   dbhub: {
     search_objects: read,
     execute_sql: {
+      sql: ["sql"],
       undo: {
         irreversible: true,
         manualGuide: "Write the statement that puts the rows back, or restore them from a backup.",

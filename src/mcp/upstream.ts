@@ -27,10 +27,15 @@ export interface Upstream {
   send(message: NotificationMessage | ResponseMessage): void;
   /** Learns from a request of the stateless era how to ask: there is no handshake that would make the upstream ready. */
   greet(request: RequestMessage): void;
+  /** How its client introduced itself; undefined before it did. */
+  introduction(): Introduction | undefined;
   /** True once the upstream can be asked: after the handshake, or after a request that needed none. */
   isReady(): boolean;
   close(): Promise<void>;
 }
+
+/** What an upstream must know of whoever asks it: the handshake, or what each stateless request carries. */
+export type Introduction = { readonly handshake: JsonObject } | { readonly meta: JsonObject };
 
 export interface UpstreamEvents extends WireEvents {
   /** The connection is ready, for the first time or again. Shape: push. */
@@ -44,13 +49,16 @@ export function openUpstream(
   name: string,
   open: (events: WireEvents) => Wire,
   events: UpstreamEvents,
+  introduced?: Introduction,
 ): Upstream {
   let wire: Wire | undefined;
   let opening: Promise<Wire> | undefined;
-  let handshake: RequestMessage | undefined;
+  /** The parameters of the handshake that is repeated when the connection has to be opened again. */
+  let handshake = introduced !== undefined && "handshake" in introduced && introduced.handshake;
   /** What the client says about itself with each request, where there is no handshake. */
-  let meta: JsonObject | undefined;
-  let hadWire = false;
+  let meta = introduced !== undefined && "meta" in introduced ? introduced.meta : undefined;
+  /** Opening includes the handshake when there is one already. */
+  let hadWire = introduced !== undefined;
   let ready = false;
   let closed = false;
   let pauseMs = 0;
@@ -92,12 +100,11 @@ export function openUpstream(
         pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2 || FIRST_PAUSE_MS);
         if (closed) throw new UpstreamGoneError("the gateway is closing");
         const fresh = start();
-        if (handshake !== undefined) {
-          const { params } = handshake;
-          await fresh.request(requestMessage(nextId(), "initialize", params));
+        if (handshake) {
+          await fresh.request(requestMessage(nextId(), "initialize", handshake));
           fresh.send(notificationMessage("notifications/initialized"));
         }
-        if (handshake !== undefined || meta !== undefined) becomeReady();
+        if (handshake || meta !== undefined) becomeReady();
         return fresh;
       } finally {
         opening = undefined;
@@ -115,7 +122,7 @@ export function openUpstream(
   }
 
   function greet(request: RequestMessage): void {
-    if (handshake !== undefined || !isStateless(request)) return;
+    if (handshake || !isStateless(request)) return;
     meta = quietMeta(metaOf(request));
     becomeReady();
   }
@@ -127,7 +134,7 @@ export function openUpstream(
       if (answer.error !== undefined) return answer;
       pauseMs = 0;
       if (request.method === "initialize") {
-        handshake = request;
+        handshake = request.params;
         meta = undefined;
       } else greet(request);
       return answer;
@@ -143,6 +150,10 @@ export function openUpstream(
         return becomeReady();
       }
       wire?.send(message);
+    },
+    introduction() {
+      if (handshake) return { handshake: { ...handshake, capabilities: {} } };
+      return meta === undefined ? undefined : { meta };
     },
     isReady: () => ready,
     async close() {

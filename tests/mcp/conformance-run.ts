@@ -158,6 +158,65 @@ export async function gatewayOver(
   };
 }
 
+/** The scenarios about tasks, all of them. The last one is skipped by the suite itself, which waits to be rewritten. */
+export const TASK_SCENARIOS: readonly string[] = [
+  "tasks-lifecycle",
+  "tasks-capability-negotiation",
+  "tasks-wire-fields",
+  "tasks-request-state-removal",
+  "tasks-request-headers",
+  "tasks-dispatch-and-envelope",
+  "tasks-mrtr-input",
+  "tasks-mrtr-composition",
+  "tasks-required-task-error",
+  "tasks-status-notifications",
+];
+
+/** The gateway in front of a server whose tools wait for people, and a reviewer: what it says about tasks is its own. */
+export async function tasksServer(): Promise<Target> {
+  const upstream = {
+    command: process.execPath,
+    args: [path.join(import.meta.dirname, "tasks-upstream.mjs")],
+    tools: {
+      greet: { effect: "read" },
+      test_tool_with_task: { effect: "read" },
+      failing_job: { task: "required" },
+    },
+  };
+  const target = await gatewayOver("the gateway's own tasks", upstream, { holdMs: 10_000 });
+  const stop = decideSoon(target.gate);
+  return {
+    ...target,
+    close() {
+      stop();
+      return target.close();
+    },
+  };
+}
+
+const QUESTIONS: readonly (readonly [tool: string, questions: readonly string[]])[] = [
+  ["confirm_delete", ["Really?"]],
+  ["multi_input", ["Who are you?", "Really?"]],
+];
+
+/** A reviewer who approves after a while, and first asks back: once about deletions, twice about what needs two answers. */
+function decideSoon(gate: Gate): () => void {
+  const seen = new Map<string, number>();
+  const timer = setInterval(async () => {
+    for (const { id, hash, waitsFor, remarks } of await gate.interactions.list()) {
+      const rounds = (seen.get(id) ?? 0) + 1;
+      seen.set(id, rounds);
+      const shown = JSON.stringify((await gate.interactions.shown(id))?.preview ?? {});
+      if (waitsFor === "agent" || rounds < 4) continue;
+      const questions = QUESTIONS.find(([tool]) => shown.includes(tool))?.[1] ?? [];
+      if (remarks.length === 0 && questions.length > 0) {
+        for (const text of questions) await gate.interactions.askBack(id, { by: "ada", text });
+      } else await gate.interactions.approve(id, { hash, by: "ada" }).catch(() => {});
+    }
+  }, 150);
+  return () => clearInterval(timer);
+}
+
 /** Runs the suite and reads its summary. */
 export async function runSuite(url: string, era: Era): Promise<Scores> {
   const args = [SUITE, "server", "--url", url, "--requirements", era];

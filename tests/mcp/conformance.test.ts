@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 import { install } from "../../scripts/install.mjs";
+import { record } from "../support/record.ts";
 import { SCALE } from "../support/scale.ts";
 import {
   CHAINS,
@@ -25,6 +26,7 @@ atScale(
   async () => {
     const fixture = await fixtureServer();
     const worse: string[] = [];
+    let checks = 0;
     try {
       const direct = new Map<string, Awaited<ReturnType<typeof runSuite>>>();
       for (const era of ERAS) direct.set(era, await runSuite(fixture.url, era));
@@ -37,6 +39,7 @@ atScale(
             const scores = await runSuite(target.url, era);
             for (const [scenario, [passed, failed]] of direct.get(era) ?? []) {
               const [p = -1, f = -1] = scores.get(scenario) ?? [];
+              checks += passed;
               const isComparable = !(chain.includes("stdio") && ONLY_HTTP.includes(scenario));
               if (isComparable && (p < passed || f > failed)) worse.push(`${chain}: ${scenario}`);
             }
@@ -48,6 +51,8 @@ atScale(
     } finally {
       await fixture.close();
     }
+    const figures = { checks, differences: worse.length };
+    record({ goal: "MCP-conformance", what: "the way through the gateway", figures });
     expect(worse).toEqual([]);
   },
   600_000,

@@ -1,5 +1,6 @@
 // The gateway over Streamable HTTP, on a real server: tokens, sessions, streams, the headers of the stateless era.
 
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer as createNodeServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createGate } from "sallyport";
@@ -24,7 +25,9 @@ async function messagesIn(response: Response): Promise<Wire[]> {
   return lines.map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
-async function httpWorld(more: { upstreams?: object[]; holdMs?: number; env?: object } = {}) {
+async function httpWorld(
+  more: { upstreams?: object[]; holdMs?: number; env?: object; tools?: object } = {},
+) {
   // A world of its own for the ledger and the wire log of the upstream; its stdio client is not used.
   const world = await mcpWorld({ handshake: "none" });
   const env = {
@@ -37,7 +40,13 @@ async function httpWorld(more: { upstreams?: object[]; holdMs?: number; env?: ob
   const gate = createGate({ store, checkpoint: "inbox" });
   const upkeep = startUpkeep({ gate, everyMs: 20, onError: () => {} });
   const problems: string[] = [];
-  const own = { name: "tiny", command: process.execPath, args: [TINY], env, tools: READS };
+  const own = {
+    name: "tiny",
+    command: process.execPath,
+    args: [TINY],
+    env,
+    tools: more.tools ?? READS,
+  };
   const config = readMcpConfig({ holdMs: more.holdMs ?? 0, upstreams: more.upstreams ?? [own] });
   const pins = openPins(world.file("http-pins.json"));
   const gateway = createGateway({ gate, config, pins, onProblem: (text) => problems.push(text) });
@@ -73,6 +82,7 @@ async function httpWorld(more: { upstreams?: object[]; holdMs?: number; env?: ob
     problems,
     headersFor,
     lines: (name: string) => world.lines(name),
+    file: world.file,
     /** A request of the stateless era. */
     async stateless(method: string, params: object = {}, headers: Record<string, string> = {}) {
       last += 1;
@@ -270,4 +280,44 @@ test("mcp: a chain of two gateways over stdio and HTTP passes calls on, and each
   expect(inner.lines("http-ledger.txt")).toEqual([]);
   await inner.decide("approve");
   await expect.poll(() => inner.lines("http-ledger.txt")).toEqual(["x"]);
+});
+
+test("mcp over HTTP: a call whose client ended its session is executed when it is approved, and is rolled back, without any client", async () => {
+  const undo = {
+    snapshot: { tool: "get", input: { key: "{input.key}" } },
+    tool: "put",
+    input: { key: "{input.key}", value: "{before}" },
+  };
+  const { session, decide, gate, lines, url, headersFor, token, file } = await httpWorld({
+    tools: { ...READS, put: { undo } },
+  });
+  const ask = async (input: object) => {
+    const { request, about } = await session();
+    const [told] = await request("tools/call", { name: "put", arguments: input });
+    expect(resultIn(told ?? {}).text).toContain("waits for approval");
+    const ended = await fetch(url, {
+      method: "DELETE",
+      headers: { ...headersFor(token), ...about },
+    });
+    expect(ended.status).toBe(200);
+  };
+  writeFileSync(file("http-state.json"), `${JSON.stringify({ a: "zero" })}\n`);
+  await ask({ key: "a", value: "one" });
+  await decide("approve");
+  await expect.poll(() => readFileSync(file("http-state.json"), "utf8")).toContain("one");
+  const [decision] = await gate.decisions.list({ limit: 1 });
+  const [done] = await gate.operations.listBySession(decision?.sessionId ?? "");
+  expect(done).toMatchObject({ status: "success", output: "put a" });
+  const operator = gate.sessions.open({ id: decision?.sessionId ?? "", agent: "operator" });
+  await operator.rollback("person:ada");
+  await decide("approve");
+  await expect.poll(() => readFileSync(file("http-state.json"), "utf8")).toContain("zero");
+  expect(lines("http-wire.log").filter((line) => line.includes('"name":"put"'))).toHaveLength(2);
+  // The next session of the same token learns what became of it.
+  const { request } = await session();
+  const [told] = await request("tools/call", {
+    name: "put",
+    arguments: { key: "a", value: "one" },
+  });
+  expect(resultIn(told ?? {}).text).toContain("undone afterwards");
 });

@@ -16,7 +16,7 @@ import { connect } from "../connect.ts";
 import { OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
 import { print, visible } from "../render.ts";
 import { mcpPins, openGate, type ServedParts } from "../serve.ts";
-import type { StorePlace } from "../state-folder.ts";
+import { lastingSession, type StorePlace } from "../state-folder.ts";
 
 interface McpFlags extends StoreFlags {
   readonly upstream?: readonly string[];
@@ -43,7 +43,10 @@ export function mcpCommand(): Command {
     .option("--read-only <tools>", "tools that only read, as name or upstream.name", listed)
     .option("--config <file>", "a module or JSON file with an mcp part (docs/guide/mcp.md)")
     .option("--tenant <name>", "the tenant; `default` when nothing is said")
-    .option("--session <id>", "continue this session; by default a new one")
+    .option(
+      "--session <id>",
+      "continue this session; by default that of the same client, folder and servers",
+    )
     .option("--agent <name>", "who the calls are recorded for")
     .option(
       "--hold <ms>",
@@ -83,12 +86,14 @@ async function run(flags: McpFlags): Promise<void> {
   const gateway = createGateway({ gate, config, pins: mcpPins(place.data), onProblem });
   const { stdin: input, stdout: output } = process;
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => input.destroy());
-  const { session } = flags;
+  const { agent = "", upstreams } = config;
+  const entry = [tenant, agent, process.cwd(), ...upstreams.map(({ name }) => name)];
+  const { session = (client: string) => lastingSession(place, [...entry, client]) } = flags;
   try {
-    await serveStdio(gateway, { input, output, ...(session === undefined ? {} : { session }) });
+    await serveStdio(gateway, { input, output, session });
   } finally {
-    await gateway.close();
     await upkeep.stop();
+    await gateway.close();
     await store.close();
   }
 }
