@@ -17,6 +17,8 @@ export interface CanaryPlace {
   /** The host's own program; its name on the PATH when left out. */
   readonly program?: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** The project whose settings are to be proved; without it, those that hold in every folder. */
+  readonly project?: string;
 }
 
 export interface CanaryResult {
@@ -26,7 +28,12 @@ export interface CanaryResult {
 
 const CANARY_MS = 120_000;
 
-export async function runCanary({ host, program, env }: CanaryPlace): Promise<CanaryResult> {
+export async function runCanary({
+  host,
+  program,
+  env,
+  project,
+}: CanaryPlace): Promise<CanaryResult> {
   const root = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-canary-")));
   const kept = path.join(root, "kept");
   mkdirSync(kept);
@@ -35,7 +42,10 @@ export async function runCanary({ host, program, env }: CanaryPlace): Promise<Ca
     const { args, more } = RUNS[host](model.url);
     const [file = "", ...first] = program ?? [PROGRAMS[host]];
     const whole = { ...env, ...more };
-    const ended = await runHost(file, [...first, ...args], { cwd: root, env: whole });
+    const ended = await runHost(file, [...first, ...args], {
+      cwd: project ?? root,
+      env: whole,
+    });
     if (!existsSync(kept)) {
       return {
         ok: false,

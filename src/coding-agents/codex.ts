@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { SallyportError } from "../model/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 import { systemTimers, withDeadline } from "../util/timers.ts";
-import { type InstallPlace, keepFile } from "./install.ts";
+import { codexFolder, type InstallPlace, keepFile } from "./install.ts";
 
 export interface CodexProgram {
   readonly program: string;
@@ -95,11 +95,8 @@ function hooksIn(value: JsonValue): readonly CodexHook[] {
 
 /** Trusts our hooks and no others. Throws not_allowed when Codex does not see them or still does not trust them. */
 export async function trustCodexHooks(place: InstallPlace, codex: CodexProgram): Promise<void> {
-  const { CODEX_HOME } = codex.env;
-  const kept = keepFile(
-    place,
-    path.join(CODEX_HOME ?? path.join(place.home, ".codex"), "config.toml"),
-  );
+  // Trust is the user's, also for the hooks of a project.
+  const kept = keepFile(place, path.join(codexFolder({ ...place, scope: "user" }), "config.toml"));
   await withAppServer(codex, place.project, async (ask) => {
     const list = async () =>
       hooksIn(await ask("hooks/list", { cwds: [place.project] })).filter(({ command }) =>

@@ -5,7 +5,13 @@ import path from "node:path";
 import { errorText } from "../util/error-text.ts";
 import { isJsonObject, type JsonObject } from "../util/json.ts";
 import { type CodexProgram, codexHooks } from "./codex.ts";
-import { type InstallPlace, planInstall, readSettings, startsOurHook } from "./install.ts";
+import {
+  codexFolder,
+  type InstallPlace,
+  planInstall,
+  readSettings,
+  startsOurHook,
+} from "./install.ts";
 
 /** Problems as sentences; none: nothing that is visible here switches the hook off. */
 export async function offSwitches(
@@ -55,17 +61,22 @@ function settingsIn(file: string): JsonObject {
   }
 }
 
-function claudeSwitches({ scope, home, project }: InstallPlace): readonly string[] {
+function claudeSwitches({ scope, home, project, root = "" }: InstallPlace): readonly string[] {
   if (scope === "managed") return [];
+  const managed = `${root}/etc/claude-code/managed-settings.json`;
   const files = [
     path.join(home, ".claude/settings.json"),
     path.join(project, ".claude/settings.json"),
     path.join(project, ".claude/settings.local.json"),
   ];
-  return files.flatMap((file) => [
-    ...broken(file),
-    ...(settingsIn(file)["disableAllHooks"] === true ? [`${file} has disableAllHooks`] : []),
-  ]);
+  const only = settingsIn(managed)["allowManagedHooksOnly"] === true;
+  return [
+    ...(only ? [`${managed} has allowManagedHooksOnly: use --scope managed`] : []),
+    ...[managed, ...files].flatMap((file) => [
+      ...broken(file),
+      ...(settingsIn(file)["disableAllHooks"] === true ? [`${file} has disableAllHooks`] : []),
+    ]),
+  ];
 }
 
 function broken(file: string): readonly string[] {
@@ -77,15 +88,44 @@ function broken(file: string): readonly string[] {
   }
 }
 
-function codexSwitches({ home, project }: InstallPlace): readonly string[] {
-  return [home, project].flatMap((folder) => {
-    const file = path.join(folder, ".codex/config.toml");
-    const text = existsSync(file) ? readFileSync(file, "utf8") : "";
-    return text.split("\n").some((line) => line.replaceAll(/\s/g, "").startsWith("hooks=false"))
-      ? [`${file} has hooks = false`]
-      : [];
+function codexSwitches(place: InstallPlace): readonly string[] {
+  const files = (["user", "project"] as const).map((scope) =>
+    path.join(codexFolder({ ...place, scope }), "config.toml"),
+  );
+  const managed = `${place.root ?? ""}/etc/codex/requirements.toml`;
+  return [
+    ...files.flatMap((file) =>
+      settingsOfToml(file).some(
+        ([name, value]) =>
+          (/(^|\.)features\.hooks$/.test(name) && value === "false") ||
+          (/(^|\.)features$/.test(name) && /\bhooks\s*=\s*false/.test(value)),
+      )
+        ? [`${file} has features.hooks = false`]
+        : [],
+    ),
+    ...(place.scope !== "managed" &&
+    settingsOfToml(managed).some(([name, value]) => MANAGED_ONLY.test(name) && value === "true")
+      ? [`${managed} has allow_managed_hooks_only: use --scope managed`]
+      : []),
+  ];
+}
+
+const MANAGED_ONLY = /(^|\.)allow_managed_hooks_only$/;
+
+/** Names with dots, and values as they are written; enough of TOML to find a switch. */
+function settingsOfToml(file: string): readonly (readonly [name: string, value: string])[] {
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
+  let table = "";
+  return lines.flatMap((line) => {
+    const header = /^\s*\[+([^\]]+)\]+\s*(?:#.*)?$/.exec(line)?.[1];
+    if (header !== undefined) table = nameOf(header);
+    const [, name, value = ""] = /^\s*([\w."'\s-]+?)\s*=\s*(.*?)\s*(?:#.*)?$/.exec(line) ?? [];
+    if (header !== undefined || name === undefined) return [];
+    return [[table === "" ? nameOf(name) : `${table}.${nameOf(name)}`, value] as const];
   });
 }
+
+const nameOf = (written: string) => written.replaceAll(/["'\s]/g, "");
 
 async function untrusted(
   { scope, project }: InstallPlace,

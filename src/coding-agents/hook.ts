@@ -2,7 +2,7 @@
 // one JSON object in the host's shape and nothing else. Whatever goes wrong before a call is an explicit deny in time: hosts run
 // the tool when a hook fails. Started for every call, so it imports little and loads nothing it does not need.
 
-import { writeSync } from "node:fs";
+import { existsSync, writeSync } from "node:fs";
 import path from "node:path";
 import type { Client } from "../client/index.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
@@ -10,6 +10,7 @@ import { errorText } from "../util/error-text.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 import { systemTimers } from "../util/timers.ts";
 import { type HookAccess, readHookAccess } from "./access.ts";
+import { GUARDED, withMark } from "./guard.ts";
 import {
   HOST_SHAPES,
   type HostAnswer,
@@ -32,6 +33,9 @@ const ASK_EVERY_MS = 400;
 /** Longer than a host lets a command run. Without a report by then, people are asked what happened. */
 const PERMIT_MS = 15 * 60_000;
 
+/** Set once: the process answers one event. */
+let isGuarded = false;
+
 /** Answers on standard output and ends the process. */
 export async function runHook(args: readonly string[]): Promise<never> {
   const [name = "", ...rest] = args;
@@ -41,10 +45,14 @@ export async function runHook(args: readonly string[]): Promise<never> {
   const host = HOST_SHAPES[name];
   // A library that prints would make the host ignore the answer.
   console.log = console.error;
+  isGuarded = rest.includes(GUARDED);
   const refuse = (why: string) => answers(host, { decision: "deny", reason: why });
   let options: HookOptions;
   try {
-    options = optionsIn(rest, host);
+    options = optionsIn(
+      rest.filter((word) => word !== GUARDED),
+      host,
+    );
   } catch (error) {
     return refuse(`The hook of Sallyport is not set up correctly: ${errorText(error)}.`);
   }
@@ -243,6 +251,7 @@ async function workTreeOf(cwd: string): Promise<JsonObject | undefined> {
     "core.fsmonitor=false",
     "diff",
     "--no-ext-diff",
+    "--no-textconv",
     "HEAD",
   ];
   return new Promise((resolve) => {
@@ -281,8 +290,15 @@ function unreachable(data: string): string {
   return `Not executed: Sallyport cannot be reached, so no tool runs. ${howToStart(data)}`;
 }
 
+/** Names the configuration that is beside the data folder or in the working folder. */
 function howToStart(data: string): string {
-  return `Start it with: sallyport serve --data ${data} --config sallyport.config.ts`;
+  const folders = [path.dirname(data), process.cwd()];
+  const files = folders.flatMap((folder) =>
+    ["ts", "mts", "js", "mjs"].map((end) => path.join(folder, `sallyport.config.${end}`)),
+  );
+  const config = files.find((file) => existsSync(file));
+  const flag = config === undefined ? "" : ` --config ${config}`;
+  return `Start it with: sallyport serve --data ${data}${flag}`;
 }
 
 function answers(host: HostShape, answer: HostAnswer): never {
@@ -294,7 +310,7 @@ function answers(host: HostShape, answer: HostAnswer): never {
 function ends(code: number, stdout: string, stderr = ""): never {
   try {
     if (stderr !== "") writeSync(2, `${stderr}\n`);
-    if (stdout !== "") writeAll(`${stdout}\n`);
+    if (stdout !== "") writeAll(isGuarded ? withMark(stdout) : `${stdout}\n`);
   } catch (error) {
     try {
       writeSync(2, `Not executed: the hook of Sallyport could not answer (${errorText(error)}).\n`);

@@ -1,13 +1,23 @@
 // `sallyport install HOST` and `uninstall HOST`: writes the hook into the host's own settings, and restores the files as they
 // were. What was there is kept in the data folder, so that a restore is exact.
 
-import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { SallyportError } from "../model/errors.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "../util/files.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
+import { guardedCommand, shellWords } from "./guard.ts";
 import { HOST_SHAPES, type HostName } from "./hosts.ts";
 
 export const SCOPES = ["user", "project", "managed"] as const;
@@ -24,6 +34,8 @@ export interface InstallPlace {
   readonly program: readonly string[];
   /** Seconds to wait for a person; the host's default when left out. */
   readonly wait?: number;
+  /** The folder of Codex's own settings, when it is not the one below `home`. */
+  readonly codexHome?: string;
   /** Prefix of the folders of managed settings; empty except in tests. */
   readonly root?: string;
 }
@@ -34,31 +46,26 @@ export interface PlannedFile {
   readonly content: string;
 }
 
-/** Time for the host beyond what the hook allows itself: the hook must always be the first to answer. */
-const MARGIN_S = 40;
+/** Seconds beyond the wait for a person: the hook answers after 10, its guard after 20, and the host gives up after 40. */
+const GUARD_S = 20;
+const HOST_S = 40;
 
-function hookCommand({ host, data, program, wait }: InstallPlace): string {
+const waitSeconds = ({ host, wait }: InstallPlace) => wait ?? HOST_SHAPES[host].waitMs / 1_000;
+
+function hookWords({ host, data, program, wait }: InstallPlace): readonly string[] {
   const words = [...program, "hook", host, "--data", data];
-  const all = wait === undefined ? words : [...words, "--wait", String(wait)];
-  return all.map(quoted).join(" ");
+  return wait === undefined ? words : [...words, "--wait", String(wait)];
 }
 
-/**
- * The second lock: whatever ends the hook without an answer (a program that is gone, a crash, a kill) becomes exit 2 with a text,
- * which every host takes for no. Settings of Node that print something would spoil the answer, so they are left out.
- */
-function guardedCommand(place: InstallPlace): string {
-  const failed = "Not executed: the hook of Sallyport failed.";
-  return `NODE_OPTIONS= ${hookCommand(place)} || { echo '${failed}' >&2; exit 2; }`;
+/** After a call there is nothing to refuse. */
+const reportCommand = (place: InstallPlace) => shellWords(hookWords(place));
+
+function askCommand(place: InstallPlace): string {
+  const seconds = Math.ceil(waitSeconds(place)) + GUARD_S;
+  return guardedCommand({ host: place.host, words: hookWords(place), seconds });
 }
 
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
-function timeoutSeconds({ host, wait }: InstallPlace): number {
-  return Math.ceil(wait ?? HOST_SHAPES[host].waitMs / 1_000) + MARGIN_S;
-}
+const timeoutSeconds = (place: InstallPlace) => Math.ceil(waitSeconds(place)) + HOST_S;
 
 /** What the installation writes. Throws invalid_input for settings that cannot be read: they are not overwritten. */
 export function planInstall(place: InstallPlace): readonly PlannedFile[] {
@@ -70,11 +77,11 @@ const PLANS: Readonly<Record<HostName, (place: InstallPlace) => readonly Planned
     const file = claudeFile(place);
     const hook = {
       type: "command",
-      command: guardedCommand(place),
+      command: askCommand(place),
       timeout: timeoutSeconds(place),
       onFailure: "block",
     };
-    const report = { type: "command", command: hookCommand(place), timeout: 30 };
+    const report = { type: "command", command: reportCommand(place), timeout: 30 };
     const settings = withHooks(readSettings(file), {
       PreToolUse: { matcher: "*", hooks: [hook] },
       PostToolUse: { matcher: "*", hooks: [report] },
@@ -83,12 +90,11 @@ const PLANS: Readonly<Record<HostName, (place: InstallPlace) => readonly Planned
     return [{ file, content: json(settings) }];
   },
   codex: (place) => {
-    const command = guardedCommand(place);
-    const report = hookCommand(place);
+    const command = askCommand(place);
+    const report = reportCommand(place);
     const timeout = timeoutSeconds(place);
     if (place.scope === "managed") return [codexManaged(place, command, timeout)];
-    const folder = place.scope === "user" ? place.home : place.project;
-    const file = path.join(folder, ".codex/hooks.json");
+    const file = path.join(codexFolder(place), "hooks.json");
     const settings = withHooks(readSettings(file), {
       PreToolUse: { matcher: "*", hooks: [{ type: "command", command, timeout }] },
       PostToolUse: { matcher: "*", hooks: [{ type: "command", command: report, timeout: 30 }] },
@@ -98,7 +104,7 @@ const PLANS: Readonly<Record<HostName, (place: InstallPlace) => readonly Planned
   gemini: (place) => {
     const file = geminiFile(place);
     const own = { name: "sallyport", type: "command" };
-    const [command, report] = [guardedCommand(place), hookCommand(place)];
+    const [command, report] = [askCommand(place), reportCommand(place)];
     const timeout = timeoutSeconds(place) * 1_000;
     const settings = withHooks(readSettings(file), {
       BeforeTool: { matcher: "*", hooks: [{ ...own, command, timeout }] },
@@ -138,6 +144,12 @@ function geminiFile({ scope, home, project, root = "" }: InstallPlace): string {
   return path.join(scope === "user" ? home : project, ".gemini/settings.json");
 }
 
+export function codexFolder({ scope, home, project, codexHome }: InstallPlace): string {
+  return scope === "project"
+    ? path.join(project, ".codex")
+    : (codexHome ?? path.join(home, ".codex"));
+}
+
 /** Without the pinned feature a user switches even managed hooks off. */
 function codexManaged({ root = "" }: InstallPlace, command: string, timeout: number): PlannedFile {
   const file = `${root}/etc/codex/requirements.toml`;
@@ -157,25 +169,35 @@ const BEGIN = "# Begin of the hook of Sallyport";
 const END = "# End of the hook of Sallyport";
 const OWN_BLOCK = new RegExp(`${BEGIN}[\\s\\S]*${END}\\n`);
 
-/** The plugin throws for everything that is not an explicit allow. */
+/** The plugin throws for everything that is not an explicit allow: an error, a time-out, anything but one whole answer. */
 function pluginText(place: InstallPlace): string {
-  const [file = "", ...args] = [...place.program, "hook", "opencode", "--data", place.data];
-  const wait = place.wait === undefined ? [] : ["--wait", String(place.wait)];
+  const [file = "", ...args] = hookWords(place);
+  const most = (Math.ceil(waitSeconds(place)) + GUARD_S) * 1_000;
   return `// Written by sallyport install opencode. Every tool call is asked about before it runs and reported after.
 import { spawn } from "node:child_process";
 
 function hook(event) {
   return new Promise((resolve, reject) => {
-    const child = spawn(${JSON.stringify(file)}, ${JSON.stringify([...args, ...wait])}, { stdio: ["pipe", "pipe", "inherit"] });
+    const child = spawn(${JSON.stringify(file)}, ${JSON.stringify(args)}, {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { ...process.env, NODE_OPTIONS: "" },
+    });
+    const fail = (why) => reject(new Error("Not executed: the hook of Sallyport " + why + "."));
+    // A stopped process heeds no other signal, and may keep the pipe open.
+    const late = setTimeout(() => {
+      child.kill("SIGKILL");
+      fail("did not answer in time");
+    }, ${most});
     let text = "";
     child.stdout.on("data", (chunk) => (text += chunk));
-    child.on("error", reject);
+    child.on("error", () => fail("could not be started"));
     child.on("close", (code) => {
+      clearTimeout(late);
+      if (code !== 0) return fail("ended with " + code);
       try {
-        if (code !== 0) throw new Error("the hook of Sallyport ended with " + code);
         resolve(JSON.parse(text));
-      } catch (error) {
-        reject(error);
+      } catch {
+        fail("gave no valid answer");
       }
     });
     child.stdin.on("error", () => {});
@@ -189,7 +211,7 @@ export const Sallyport = async ({ directory }) => {
   return {
     "tool.execute.before": async (input, output) => {
       const answer = await hook(event("before", input, { input: output.args }));
-      if (answer.decision !== "allow") throw new Error(answer.reason || "Sallyport said no.");
+      if (answer?.decision !== "allow") throw new Error(answer?.reason || "Sallyport said no.");
       if (answer.input === undefined) return;
       // Only changes of this object count; replacing it is ignored.
       for (const name of Object.keys(output.args)) delete output.args[name];
@@ -245,7 +267,17 @@ export function readSettings(file: string): JsonObject {
 
 const json = (value: JsonObject): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
-interface Installed {
+/** What an installation is repeated and proved with later. */
+interface InstalledAs {
+  readonly host: HostName;
+  readonly scope: InstallScope;
+  readonly project: string;
+  /** The program of the host that it was proved with. */
+  readonly hostProgram?: string;
+  readonly wait?: number;
+}
+
+interface Installed extends Partial<InstalledAs> {
   readonly files: readonly {
     readonly file: string;
     /** Base64; null: there was no file. */
@@ -262,7 +294,11 @@ function recordFile({ data, host, scope, project }: InstallPlace): string {
 }
 
 /** Writes the files. Installed again, the first state is still the one that uninstall restores. */
-export function install(place: InstallPlace, files = planInstall(place)): readonly string[] {
+export function install(
+  place: InstallPlace,
+  { hostProgram }: { readonly hostProgram?: string } = {},
+): readonly string[] {
+  const files = planInstall(place);
   const record = recordFile(place);
   const earlier = readInstalled(record);
   const kept = files.map(({ file, content }) => {
@@ -273,7 +309,9 @@ export function install(place: InstallPlace, files = planInstall(place)): readon
   });
   // The record first: a process that ends in between leaves a file that can still be restored.
   mkdirSync(path.dirname(record), { recursive: true, mode: PRIVATE_FOLDER });
-  writeFileSync(record, JSON.stringify({ files: kept }), { mode: PRIVATE_FILE });
+  const { host, scope, project, wait } = place;
+  const as: InstalledAs = { host, scope, project, ...definedFields({ hostProgram, wait }) };
+  writeFileSync(record, JSON.stringify({ ...as, files: kept }), { mode: PRIVATE_FILE });
   for (const { file, content } of files) {
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, content);
@@ -292,7 +330,7 @@ export function keepFile(place: InstallPlace, file: string): () => void {
     const known = earlier.files.find((one) => one.file === file);
     const own = { ...(known ?? { file, before, folders }), after };
     const files = [...earlier.files.filter((one) => one.file !== file), own];
-    writeFileSync(record, JSON.stringify({ files }), { mode: PRIVATE_FILE });
+    writeFileSync(record, JSON.stringify({ ...earlier, files }), { mode: PRIVATE_FILE });
   };
 }
 
@@ -330,6 +368,18 @@ function removeIfEmpty(folder: string): void {
   } catch {
     // Others have put something there since.
   }
+}
+
+/** Every installation from this data folder, in the order of their names. */
+export function installations(data: string): readonly InstalledAs[] {
+  const folder = path.join(data, "installed");
+  const names = existsSync(folder) ? readdirSync(folder).sort() : [];
+  return names.flatMap((name) => {
+    const found = readInstalled(path.join(folder, name));
+    const { host, scope, project } = found ?? {};
+    if (host === undefined || scope === undefined || project === undefined) return [];
+    return [{ ...found, host, scope, project }];
+  });
 }
 
 function readInstalled(file: string): Installed | undefined {

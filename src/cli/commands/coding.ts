@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +11,7 @@ import {
   type InstallPlace,
   type InstallScope,
   install,
+  installations,
   SCOPES,
   uninstall,
 } from "../../coding-agents/install.ts";
@@ -79,7 +80,9 @@ const OWN_PROGRAM = fileURLToPath(
 function placeOf(
   flags: Pick<InstallFlags, "data" | "scope" | "wait">,
   name: HostName,
+  project = process.cwd(),
 ): InstallPlace {
+  const { CODEX_HOME: codexHome } = process.env;
   const wait = flags.wait === undefined ? undefined : Number(flags.wait);
   if (wait !== undefined && !(wait >= 0 && wait <= 3_600)) {
     const hint = "Give a number of seconds up to 3600.";
@@ -89,25 +92,25 @@ function placeOf(
     host: name,
     scope: flags.scope,
     home: homedir(),
-    project: process.cwd(),
+    project,
     data: path.resolve(flags.data),
     program: [process.execPath, ...process.execArgv, OWN_PROGRAM],
-    ...definedFields({ wait }),
+    ...definedFields({ wait, codexHome }),
   };
 }
 
 async function installHost(flags: InstallFlags, name: HostName): Promise<void> {
   const place = placeOf(flags, name);
-  const files = install(place);
-  const done = files.map((file) => `Wrote ${file}`);
   const program = flags.program ?? PROGRAMS[name];
+  const files = install(place, definedFields({ hostProgram: flags.program }));
+  const done = files.map((file) => `Wrote ${file}`);
   try {
     if (name === "codex" && place.scope !== "managed") {
       await trustCodexHooks(place, { program, env: process.env });
       done.push("Codex trusts the hook.");
     }
     const result = flags.canary
-      ? await runCanary({ host: name, program: [program], env: process.env })
+      ? await canaryOf(place, program)
       : { ok: true, text: "not proved: --no-canary" };
     if (!result.ok) throw new Error(result.text);
     print({ files, canary: result }, flags, [...done, `Canary: ${result.text}.`, ...NEXT]);
@@ -123,24 +126,29 @@ const NEXT = [
   "While no server runs, every tool call is refused: sallyport serve --config sallyport.config.ts",
 ];
 
+/** The settings of a project hold only inside it. */
+function canaryOf({ host: name, scope: of, project }: InstallPlace, program: string) {
+  const where = of === "project" ? { project } : {};
+  return runCanary({ host: name, program: [program], env: process.env, ...where });
+}
+
 /** For `doctor`: every installation from this data folder, what switches it off, and the canary again. */
 export async function hostFindings(data: string) {
-  const folder = path.join(data, "installed");
-  const names = existsSync(folder) ? readdirSync(folder) : [];
   const findings: { readonly what: string; readonly ok: boolean; readonly text: string }[] = [];
-  for (const name of HOST_NAMES) {
-    for (const one of SCOPES) {
-      if (!names.some((file) => file.startsWith(`${name}-${one}`))) continue;
-      const place = placeOf({ data, scope: one }, name);
-      const codex = { program: PROGRAMS[name], env: process.env };
-      const off = await offSwitches(place, name === "codex" ? codex : undefined).catch(
-        (error: Error) => [error.message],
-      );
-      const what = `${name} (${one})`;
-      if (off.length > 0) findings.push({ what, ok: false, text: off.join("; ") });
-      const { ok, text } = await runCanary({ host: name, env: process.env });
-      findings.push({ what: `${what} canary`, ok, text });
-    }
+  for (const found of installations(data)) {
+    const { host: name, scope: of, project, hostProgram: program = PROGRAMS[name] } = found;
+    const wait = found.wait === undefined ? undefined : String(found.wait);
+    const place = placeOf({ data, scope: of, ...definedFields({ wait }) }, name, project);
+    const codex = { program, env: process.env };
+    const off = await offSwitches(place, name === "codex" ? codex : undefined).catch(
+      (error: Error) => [error.message],
+    );
+    const what = of === "project" ? `${name} (${of} ${project})` : `${name} (${of})`;
+    if (off.length > 0) findings.push({ what, ok: false, text: off.join("; ") });
+    const { ok, text } = existsSync(project)
+      ? await canaryOf(place, program)
+      : { ok: false, text: `${project} is gone` };
+    findings.push({ what: `${what} canary`, ok, text });
   }
   return findings;
 }
