@@ -18,7 +18,6 @@ import { createAuthenticator, createOriginCheck, Door } from "./authenticate.ts"
 import {
   Connections,
   callerAddress,
-  RunningCalls,
   Streams,
   Turnstile,
   taskQuotas,
@@ -169,7 +168,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     metrics,
     connections,
     streams: new Streams(limits.streams),
-    running: new RunningCalls(),
     taskQuota: taskQuotas(limits.openTasks, stopwatch),
     door: new Door({ rate: limits.strangerRate, cookie, stopwatch, addressOf }),
     turnstiles: {
