@@ -1,6 +1,6 @@
 // `npm run behaviours`: runs the tests and prints which rows of docs/spec they prove, and the text of the others.
-// A test claims a row by naming its id in its title or in the title of a describe around it. It counts when its file goes
-// through a public door: an entry of the package, the server, the command line, the console.
+// A test claims a row by naming its id in its title or in the title of a describe around it. It counts when the test itself goes
+// through a public door: it calls a function of the package, or opens a gate, the server, the command line or the console.
 // With `--json` only the passing rows are written to stdout. Other arguments narrow the tests.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { PARTS, TEXTS } from "../tests/behaviours/rows.ts";
 import { asRanges, type Summary, summarise, type TestResult } from "../tests/behaviours/summary.ts";
-import { surfacesOf } from "../tests/behaviours/surfaces.ts";
+import { testAt } from "../tests/behaviours/surfaces.ts";
 import { run } from "./process.mjs";
 
 /** What we read of vitest's JSON report. */
@@ -22,6 +22,7 @@ interface Report {
       readonly title: string;
       readonly status: string;
       readonly failureMessages: readonly string[];
+      readonly location?: { readonly line: number } | null;
     }[];
   }[];
 }
@@ -45,7 +46,12 @@ async function runTests(args: readonly string[]): Promise<Report> {
   const scratch = mkdtempSync(path.join(tmpdir(), "sallyport-behaviours-"));
   try {
     const file = path.join(scratch, "report.json");
-    const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json"];
+    const vitest = [
+      "node_modules/vitest/vitest.mjs",
+      "run",
+      "--reporter=json",
+      "--includeTaskLocation",
+    ];
     console.error("running the tests…");
     const all = [...vitest, `--outputFile=${file}`, ...args];
     const { output } = await run(process.execPath, all, { cwd: root });
@@ -57,15 +63,16 @@ async function runTests(args: readonly string[]): Promise<Report> {
 }
 
 function resultsOf(file: Report["testResults"][number]): TestResult[] {
-  const surfaces = surfacesOf(path.relative(root, file.name));
-  const results = file.assertionResults.map(({ ancestorTitles, title, status }): TestResult => {
+  const results = file.assertionResults.map((one): TestResult => {
+    const { ancestorTitles, title, status, location } = one;
     const outcome = status === "passed" || status === "failed" ? status : "skipped";
+    const { surfaces = [] } = testAt(path.relative(root, file.name), location?.line ?? 0) ?? {};
     return { name: nameOf(ancestorTitles, title), outcome, surfaces };
   });
   // A file that could not be loaded fails without a failed test; it must not look like success.
   if (file.status === "failed" && !results.some((result) => result.outcome === "failed")) {
     const name = `${path.relative(root, file.name)}: ${file.message}`;
-    results.push({ name, outcome: "failed", surfaces });
+    results.push({ name, outcome: "failed", surfaces: [] });
   }
   return results;
 }

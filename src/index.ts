@@ -48,7 +48,12 @@ export type {
 export { parseJson } from "./model/names.ts";
 export type { CallAnswer, CallRequest, NewCall, Operation } from "./model/operation.ts";
 export type { InputPattern, StandingRule } from "./model/standing-rule.ts";
-export { type CheckpointHandler, HOOK_POINTS, type Hook } from "./policy/before-call.ts";
+export {
+  type CheckpointHandler,
+  checkConfidence,
+  HOOK_POINTS,
+  type Hook,
+} from "./policy/before-call.ts";
 export type { FileRoot, GatePolicy } from "./policy/decide.ts";
 export { NO_RULES, type Policy, type Rule } from "./policy/policy.ts";
 export type { ReviewRule } from "./policy/review-rules.ts";

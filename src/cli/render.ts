@@ -115,13 +115,20 @@ export function shortId(id: string): string {
 }
 
 /** Columns of the inbox and the cells of each. With the gaps between them they fit 100 columns. */
-const INBOX = { id: 8, tool: 20, summary: 32, agent: 16, age: 5, due: 7 } as const;
+const INBOX = { "#": 3, id: 8, tool: 18, summary: 29, agent: 16, age: 5, due: 7 } as const;
 
-/** What waits for a person, one line each: what would happen, who asks, since when and until when. */
-export function inboxTable(answer: unknown, now = systemClock.now()): string {
+/**
+ * What waits for a person, one line each: what would happen, who asks, since when and until when. `isWhole`: from the first
+ * question and without filters, so that `approve` finds the same one under its number.
+ */
+export function inboxTable(
+  answer: unknown,
+  { isWhole, now = systemClock.now() }: { readonly isWhole: boolean; readonly now?: number },
+): string {
   const { items, next } = parsed(pageOf(interaction), answer);
   if (items.length === 0) return "Nothing waits for a person.";
-  const rows = items.map((item) => ({
+  const rows = items.map((item, index) => ({
+    "#": isWhole ? String(index + 1) : "",
     id: shortId(item.id),
     tool: item.pendingTool?.tool_name ?? item.type,
     summary: item.pendingTool?.summary || item.displayText,

@@ -6,6 +6,7 @@ export {
   type Delegation,
   type DelegationId,
   type Evidence,
+  isReadOnlyRole,
   PHASE_MOVES,
   PHASES,
   type Phase,
@@ -14,7 +15,20 @@ export {
   WRITE_PERMISSIONS,
   type WritePermission,
 } from "../model/delegation.ts";
-export { createPlan, type DelegationPlan, type DelegationRequest, validatePlan } from "./plan.ts";
+export {
+  type Authorisation,
+  createGateRunner,
+  createPlan,
+  type DelegationPlan,
+  type DelegationRequest,
+  type GateRun,
+  type GateRunner,
+  type GateRunnerOptions,
+  grantAuthorisation,
+  type PlanVerdict,
+  type ValidateOptions,
+  validatePlan,
+} from "./plan.ts";
 export { type Runs, runLoop } from "./runs.ts";
 export { describeCapsule } from "./scope.ts";
 export { verifyTools } from "./verify.ts";

@@ -130,6 +130,8 @@ function phaseErrors({ role }: DelegationPlan, run: ActiveRun | undefined): read
   return [planError("hard-deny", "authorisation", message)];
 }
 
+const HOST: Omit<GateCaller, "traceId"> = { sessionId: "host", actor: "host" };
+
 export interface ValidateOptions {
   readonly run?: ActiveRun | undefined;
   readonly gate?: GateRunner;
@@ -137,7 +139,8 @@ export interface ValidateOptions {
   readonly authorisation?: Authorisation;
   /** Default: the process's own. */
   readonly workingDirectory?: string;
-  readonly caller: Omit<GateCaller, "traceId">;
+  /** For the ledger of the gate. Default: nobody in particular, `host`. */
+  readonly caller?: Omit<GateCaller, "traceId">;
 }
 
 export interface PlanVerdict {
@@ -154,7 +157,7 @@ export interface PlanVerdict {
  */
 export async function validatePlan(
   plan: DelegationPlan,
-  options: ValidateOptions,
+  options: ValidateOptions = {},
 ): Promise<PlanVerdict> {
   const errors = errorsOf(plan, options.run);
   const gate = await askGate(plan, options);
@@ -166,7 +169,7 @@ export async function validatePlan(
 
 async function askGate(
   { planId, task, role, traceId }: DelegationPlan,
-  { gate, authorisation, run, workingDirectory = process.cwd(), caller }: ValidateOptions,
+  { gate, authorisation, run, workingDirectory = process.cwd(), caller = HOST }: ValidateOptions,
 ): Promise<GateRun | undefined> {
   if (gate === undefined) return undefined;
   const context: PolicyContext = definedFields({

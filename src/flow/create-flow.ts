@@ -8,6 +8,7 @@ import {
 } from "../model/flow-state.ts";
 import type { InteractionSnapshot, InteractionType, PendingTool } from "../model/interaction.ts";
 import { checkName } from "../model/names.ts";
+import type { Progress } from "../tools/tool.ts";
 import { type Clock, fromIso, systemClock } from "../util/clock.ts";
 import { invariant } from "../util/error-text.ts";
 import { createIds, type Ids } from "../util/ids.ts";
@@ -67,7 +68,7 @@ export interface FlowRequest {
   readonly message: string;
   /** Earlier messages of the chat, which the flow does not keep. */
   readonly history?: readonly ModelMessage[];
-  /** Stops between two steps and during a request to the model, never during a tool call. */
+  /** Stops between two steps, during a request to the model and during a tool call, whose outcome is then found out. */
   readonly signal?: AbortSignal;
 }
 
@@ -249,6 +250,13 @@ export type FlowEvent =
       readonly conversationId: string;
       readonly interaction: InteractionSnapshot;
     }
+  /** A call says how far it is. */
+  | {
+      readonly type: "progress";
+      readonly conversationId: string;
+      readonly callId: string;
+      readonly report: Progress;
+    }
   | { readonly type: "piece"; readonly conversationId: string; readonly text: string }
   /** Discard the pieces so far: the model failed. */
   | { readonly type: "restart"; readonly conversationId: string }
@@ -262,7 +270,7 @@ export type FlowEvent =
 
 export interface FlowProblem {
   readonly conversationId: string;
-  readonly what: "save" | "delete" | "summary";
+  readonly what: "save" | "delete" | "summary" | "progress";
   readonly error: unknown;
 }
 

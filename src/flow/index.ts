@@ -1,11 +1,13 @@
-export type {
-  CommonState,
-  FlowPhase,
-  FlowSnapshot,
-  FlowStateStore,
-  LoadedFlow,
-  PlanStep,
+export {
+  type CommonState,
+  FLOW_PHASES,
+  type FlowPhase,
+  type FlowSnapshot,
+  type FlowStateStore,
+  type LoadedFlow,
+  type PlanStep,
 } from "../model/flow-state.ts";
+export { SNAPSHOT_VERSION } from "../model/interaction.ts";
 export {
   type ConfirmCard,
   type ContinueOptions,

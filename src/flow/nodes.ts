@@ -8,6 +8,8 @@ import type {
   Question,
   QuestionAnswer,
 } from "../model/interaction.ts";
+import type { Progress } from "../tools/tool.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { cutText } from "../util/error-text.ts";
 import type { FlowEvent, FlowParts, FlowRun, NodeName } from "./create-flow.ts";
 import {
@@ -222,14 +224,17 @@ function choose(run: FlowRun, action: Exclude<Action, { action: "plan" }>): void
 async function callTool(run: FlowRun, { id }: Act, tool: PendingTool): Promise<void> {
   const { state, work, session } = run;
   const { common } = state;
-  const answer = await session.call({
+  const request = {
     callId: id,
     key: id,
     tool: tool.tool_name,
     input: tool.args_json,
     messageId: common.trace_id,
     turn: common.rounds_used,
-  });
+  };
+  const { signal } = run.request;
+  const onProgress = (callId: string, report: Progress) => tellProgress(run, callId, report);
+  const answer = await session.call(request, definedFields({ signal, onProgress }));
   switch (answer.answer) {
     case "pending":
       if (answer.decisionId === "") return waitForReply(run, tool, answer.interactionId);
@@ -255,6 +260,14 @@ async function callTool(run: FlowRun, { id }: Act, tool: PendingTool): Promise<v
       if (image !== undefined) work.images.set(id, image);
     }
   }
+}
+
+/** The call does not wait for its listeners, and does not fail with them. */
+function tellProgress({ parts, state }: FlowRun, callId: string, report: Progress): void {
+  const { conversation_id: conversationId } = state.common;
+  parts
+    .say({ type: "progress", conversationId, callId, report })
+    .catch((error: unknown) => parts.problem({ conversationId, what: "progress", error }));
 }
 
 /** The model used the ask_user tool: there is a question to answer and nothing to confirm. */

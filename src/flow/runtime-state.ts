@@ -1,4 +1,4 @@
-import type { ImagePart } from "../gate/image-result.ts";
+import { type ImagePart, imageIn } from "../gate/image-result.ts";
 import { SallyportError } from "../model/errors.ts";
 import {
   type CommonState,
@@ -23,6 +23,7 @@ import {
 } from "../model/interaction.ts";
 import { parseJson } from "../model/names.ts";
 import type { CallAnswer, CallRequest } from "../model/operation.ts";
+import type { Progress } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { type Clock, systemClock } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
@@ -202,7 +203,7 @@ export interface Work {
   corrections: number;
   /** Why it ended before the model said so; empty otherwise. */
   problem: string;
-  /** Pictures of results, by the id of the call. They are too large to be saved: a resumed run has the texts alone. */
+  /** Pictures of results, by the id of the call. The newest are saved, as far as they fit. */
   readonly images: Map<string, ImagePart>;
 }
 
@@ -240,17 +241,46 @@ interface ActPlace {
   readonly rounds_used: number;
 }
 
-export function savedWork({ entries, corrections, problem }: Work): JsonObject {
-  return structuredClone({ entries, corrections, problem }) as unknown as JsonObject;
+export function savedWork({ entries, corrections, problem, images }: Work): JsonObject {
+  const kept = savedImages(images);
+  const saved = { entries, corrections, problem, ...(kept.length === 0 ? {} : { images: kept }) };
+  return structuredClone(saved) as unknown as JsonObject;
+}
+
+/** A state is written after every step, so that it must stay small: a resumed run has the texts of what does not fit. */
+const MOST_SAVED_BASE64 = 1024 * 1024;
+
+function savedImages(images: Work["images"]): readonly SavedImage[] {
+  let left = MOST_SAVED_BASE64;
+  const newest = [...images].toReversed().filter(([, { base64 }]) => {
+    left -= base64.length;
+    return left >= 0;
+  });
+  return newest.toReversed().map(([id, { mediaType, base64 }]) => ({ id, mediaType, base64 }));
+}
+
+interface SavedImage {
+  readonly id: string;
+  readonly mediaType: string;
+  readonly base64: string;
+}
+
+function imagesOf(saved: unknown): Work["images"] {
+  const images: Work["images"] = new Map();
+  for (const { id, ...data } of Array.isArray(saved) ? (saved as SavedImage[]) : []) {
+    const image = imageIn({ kind: "image", ...data });
+    if (image !== undefined) images.set(id, image);
+  }
+  return images;
 }
 
 /** Throws damaged_record for anything but the output of `savedWork`. */
-export function workOf({ entries, corrections, problem }: JsonObject): Work {
+export function workOf({ entries, corrections, problem, images }: JsonObject): Work {
   const isWhole =
     Array.isArray(entries) && typeof corrections === "number" && typeof problem === "string";
   if (isWhole) {
     const kept = entries as unknown as WorkEntry[];
-    return { entries: kept, corrections, problem, images: new Map() };
+    return { entries: kept, corrections, problem, images: imagesOf(images) };
   }
   const hint = "The stored state of this conversation cannot be read. Delete it to start again.";
   throw new SallyportError("damaged_record", { what: "work", hint });
@@ -291,13 +321,20 @@ export function rejectPlan(common: CommonState): void {
   common.phase = "planning";
 }
 
+export interface FlowCallOptions {
+  readonly signal?: AbortSignal;
+  /** Shape: push, while the call runs. */
+  readonly onProgress?: (callId: string, report: Progress) => void;
+}
+
 /**
  * What a flow needs of the gate: a gate's session fits. A repeat with the same key or id returns the first result and makes no
  * second call or question. Shape: callback; the flow waits for every answer.
  */
 export interface FlowSession {
   readonly id: string;
-  call(request: CallRequest): Promise<CallAnswer>;
+  /** The signal is that of the request: the call ends when its sender goes away. */
+  call(request: CallRequest, options?: FlowCallOptions): Promise<CallAnswer>;
   ask(question: Question): Promise<QuestionAnswer>;
   /** Undefined when there was no such call. */
   resultOf(key: string): Promise<CallAnswer | undefined>;

@@ -5,7 +5,7 @@ import { SallyportError } from "../model/errors.ts";
 import type { Operation } from "../model/operation.ts";
 import type { Along } from "../store/engine.ts";
 import { definitionHash } from "../tools/registry.ts";
-import type { ProbeAnswer, Tool, ToolResult } from "../tools/tool.ts";
+import type { ProbeAnswer, Progress, Tool, ToolResult } from "../tools/tool.ts";
 import { metadataOf } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { definedFields } from "../util/defined-fields.ts";
@@ -76,9 +76,9 @@ export async function runOrder(context: ExecutionContext, order: Order): Promise
     return { status: "refused", reason, ...(operation === undefined ? {} : { operation }) };
   }
   const { operation, interaction } = begun;
-  const executed = await pastIntent(operation, async () => {
-    const { moved, ...seen } = await lookBefore(context, order, operation);
-    const running = { ...order, ...seen };
+  const executed = await pastIntent(context, order, operation, async (followed) => {
+    const { moved, ...seen } = await lookBefore(context, followed, operation);
+    const running = { ...followed, ...seen };
     return moved === undefined
       ? act(context, running, { operation, askedAt })
       : settle(context, running, operation, { text: moved, isError: true });
@@ -105,12 +105,12 @@ export async function resumeOrder(
   if (operation === undefined) {
     return { status: "overtaken", operation: await store.operations.get(id) };
   }
-  return pastIntent(operation, async () => {
+  return pastIntent(context, order, operation, async (followed) => {
     if (definitionHash(order.tool) !== abandoned.definitionHash) {
       const why = "the tool was changed while its outcome was open";
       return settleUnknown(context, order, operation, why);
     }
-    const running = { ...order, versionBefore: "" };
+    const running = { ...followed, versionBefore: "" };
     const why = "the process that started it went away";
     if (isHelpless(order.tool)) return settleUnknown(context, order, operation, why);
     return askOrCall(context, running, { operation, askedAt }, why, 0);
@@ -136,8 +136,8 @@ export async function repeatOrder(
   if (operation === undefined) {
     return { status: "overtaken", operation: await store.operations.get(id) };
   }
-  const running = { ...order, versionBefore: "" };
-  return pastIntent(operation, async () => {
+  return pastIntent(context, order, operation, async (followed) => {
+    const running = { ...followed, versionBefore: "" };
     const late = await arrivedSince(context, order, operation);
     if (late === "lease lost") {
       return { status: "overtaken", operation: await store.operations.get(id) };
@@ -170,15 +170,27 @@ async function arrivedSince(
 
 /**
  * The intent is written, so the effect may happen or have happened. An error of the store says nothing about that, and it
- * must not reach the caller as one that is safe to repeat.
+ * must not reach the caller as one that is safe to repeat. From here on the call can be cancelled and followed, whoever began
+ * it.
  */
-async function pastIntent(operation: Operation, work: () => Promise<Executed>): Promise<Executed> {
+async function pastIntent(
+  { running }: ExecutionContext,
+  order: Order,
+  operation: Operation,
+  work: (followed: Order) => Promise<Executed>,
+): Promise<Executed> {
+  const { sessionId, callId, signal } = order;
+  const begun = running.begin(sessionId, [callId]);
+  const signals = signal === undefined ? [begun.signal] : [signal, begun.signal];
+  const progress = (report: Progress) => running.report(sessionId, callId, report);
   try {
-    return await work();
+    return await work({ ...order, signal: AbortSignal.any(signals), progress });
   } catch (error) {
     if (!(error instanceof SallyportError)) throw error;
     const why = `its outcome could not be recorded: ${errorText(error)}`;
     return { status: "unknown", operation: { ...operation, error: why } };
+  } finally {
+    begun.end();
   }
 }
 

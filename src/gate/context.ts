@@ -18,6 +18,7 @@ import type { Judged, SessionFolders } from "./judge.ts";
 import type { Offering } from "./offering.ts";
 import type { AtPoint, GateOptions } from "./options.ts";
 import type { OpenCalls, OpenQuota } from "./propose.ts";
+import type { RunningCalls } from "./running.ts";
 
 /** The one wiring of a gate, made by `createGate`. Every step is a function of it and of its own arguments. */
 export interface GateContext extends ExecutionContext, HookContext {
@@ -81,5 +82,6 @@ export interface ExecutionContext {
   /** The tool's own time; the time a person takes to decide is over before it starts. */
   readonly timeoutMs: number;
   readonly processor: ResultProcessor | undefined;
+  readonly running: RunningCalls;
   readonly at: AtPoint;
 }

@@ -37,6 +37,7 @@ import type { Permits } from "./permit.ts";
 import type { ExecutedHere, Recovered } from "./recover.ts";
 import type { Pause } from "./resume.ts";
 import { allowAlways } from "./review.ts";
+import { RunningCalls } from "./running.ts";
 import type { Session } from "./session.ts";
 import type { StandingRules } from "./standing-rules.ts";
 import type { GateParts } from "./wire-gate.ts";
@@ -48,6 +49,8 @@ export interface Gate
     "audit" | "decisions" | "operations" | "killSwitch" | "pauses" | "calls"
   > {
   readonly tools: Registry;
+  /** The calls that run in this process, to cancel and to follow. */
+  readonly running: RunningCalls;
   /** Everyone who may decide; undefined: anyone who is not among the requesters. */
   readonly people: readonly Person[] | undefined;
   readonly sessions: {
@@ -186,6 +189,7 @@ export function createGate(options: GateOptions = {}): Gate {
     killSwitch: part("killSwitch"),
     pauses: part("pauses"),
     calls: part("calls"),
+    running: parts.running,
     tools: registry,
     people: options.people,
     sessions: {
@@ -308,6 +312,7 @@ function checkedParts(options: GateOptions): GateParts {
     validators: { tech, business },
     approvalMs,
     breaker: breakerOf(options.breaker),
+    running: new RunningCalls(),
     limits,
     policy: compilePolicy(options.policy ?? NO_RULES),
     registry,

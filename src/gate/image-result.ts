@@ -73,7 +73,12 @@ export function toModelContent<More extends object = never>(
 
 /** The picture that comes with an answer, if there is one that can be shown. */
 export function imageOf(answer: CallAnswer): ImagePart | undefined {
-  const part = "data" in answer ? readData(answer.data, { image: readImage }) : undefined;
+  return "data" in answer ? imageIn(answer.data) : undefined;
+}
+
+/** The same of the data alone. */
+export function imageIn(data: unknown): ImagePart | undefined {
+  const part = readData(data, { image: readImage });
   return typeof part === "object" ? part : undefined;
 }
 

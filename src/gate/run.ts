@@ -50,14 +50,20 @@ export async function runDecision(
   context: GateContext,
   id: DecisionId,
   hash: string,
+  how: RunOptions = {},
 ): Promise<readonly CallAnswer[]> {
   const decision = await context.store.decisions.get(id);
   // A recovery may have executed it between the yes and this read: then its records are the answer.
   const answers = CLOSED.includes(decision.state)
     ? await recordedFrom(context, id, 0, withProposal(decision).proposal.calls.length)
-    : await runFrom(context, decision, 0, hash);
+    : await runFrom(context, decision, 0, hash, how);
   context.at("S8.before");
   return answers;
+}
+
+/** A person's yes does not end with the connection it came over; a caller that waits for its own call may stop it. */
+interface RunOptions {
+  readonly signal?: AbortSignal;
 }
 
 const CLOSED: readonly DecisionState[] = ["executed", "failed"];
@@ -123,6 +129,7 @@ export async function runFrom(
   stored: Decision | CallDecision,
   first: number,
   approved?: string,
+  how: RunOptions = {},
 ): Promise<readonly CallAnswer[]> {
   const { id, state } = stored;
   const shown = await context.store.interactions.shown(id);
@@ -153,13 +160,13 @@ export async function runFrom(
     return left.map(() => changed);
   }
   const versions = bundleVersions(context, decision, shown);
-  return runCalls(context, { decision, shown, versions }, first);
+  return runCalls(context, { decision, shown, versions, ...how }, first);
 }
 
 /** The loop over the calls; `begun` is the answer of the first one when it was executed already. */
 async function runCalls(
   context: GateContext,
-  { decision, shown, versions }: Pick<RunningStep, "decision" | "shown" | "versions">,
+  { decision, shown, versions, ...how }: Omit<RunningStep, "call" | "step">,
   first: number,
   begun?: CallAnswer,
 ): Promise<readonly CallAnswer[]> {
@@ -168,7 +175,7 @@ async function runCalls(
   const answers: CallAnswer[] = [];
   for (const [step, call] of calls.entries()) {
     if (step < first) continue;
-    const running = { decision, shown, call, step, versions };
+    const running = { decision, shown, call, step, versions, ...how };
     const answer = (step === first && begun) || (await runStep(context, running));
     // The approval stands. Nothing is undone: what was executed was allowed, and the rest follows when work resumes.
     if (answer === "stopped") return [...answers, ...calls.slice(step).map(() => held(id))];
@@ -292,7 +299,7 @@ export function forgeryOf(
   return "Not executed: what is stored is not what was approved. Tell the operator, and propose it again.";
 }
 
-interface RunningStep {
+interface RunningStep extends RunOptions {
   readonly decision: CallDecision;
   readonly shown: Shown;
   readonly call: PlannedCall;
@@ -318,7 +325,7 @@ interface ReadyStep extends JudgedAgain {
 /** The order of a call, with everything that must hold for it; the text says why it may not run. */
 async function readyStep(
   context: GateContext,
-  { decision, shown, call, step, versions }: RunningStep,
+  { decision, shown, call, step, versions, ...how }: RunningStep,
 ): Promise<ReadyStep | { readonly text: string }> {
   const { store } = context;
   const { preview, hash, definitions } = shown;
@@ -359,6 +366,7 @@ async function readyStep(
     approval: { decisionId: decision.id, hash, awaitsTool: decision.awaitsTool },
     actor: "executor",
     closes: closing(decision, step, calls.length),
+    ...how,
   };
   return { ...again, order };
 }

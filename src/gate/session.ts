@@ -190,7 +190,15 @@ export function openSession(context: GateContext, caller: Caller): Session {
     siblings?: Set<string>,
   ): Promise<CallAnswer> {
     const request = named(given);
-    return told([request], await callOnce(request, options, siblings));
+    const { onProgress = () => {} } = options;
+    const { callId } = request;
+    const { running } = context;
+    const unfollow = running.follow(caller.sessionId, callId, (one) => onProgress(callId, one));
+    try {
+      return told([request], await callOnce(request, options, siblings));
+    } finally {
+      unfollow();
+    }
   }
 
   async function callOnce(
@@ -219,7 +227,9 @@ export function openSession(context: GateContext, caller: Caller): Session {
     if (ahead !== undefined && rule === undefined) {
       return stageReady([judged], [request], siblings, { ahead, isLost: options.undelivered });
     }
-    if (judged.verdict === "review") return reviewReady(judged, request);
+    if (judged.verdict === "review") {
+      return reviewReady(judged, request, signalOf(options.signal, caller.signal));
+    }
     const key = keyOf(request);
     const watch = watchSession(context, caller.sessionId, judged.tool);
     const executed = await runOrder(context, {
@@ -244,7 +254,6 @@ export function openSession(context: GateContext, caller: Caller): Session {
       ],
       ...(rule === undefined ? {} : { allowedBy: `rule:${rule.id}` }),
       ...signalOf(options.signal, caller.signal),
-      progress: (report) => options.onProgress?.(request.callId, report),
     });
     at("S8.before");
     // The key was taken while this call was judged, perhaps by another one.
@@ -407,7 +416,11 @@ export function openSession(context: GateContext, caller: Caller): Session {
   }
 
   /** The lane `review`: a decision that both machine reviews have agreed to is executed without a person. */
-  async function reviewReady(call: Ready, request: CallRequest): Promise<CallAnswer> {
+  async function reviewReady(
+    call: Ready,
+    request: CallRequest,
+    how: { readonly signal?: AbortSignal },
+  ): Promise<CallAnswer> {
     const proposal = { ...proposalOf(caller, [call], [request]), lane: "review" } as const;
     const proposed = await propose(context, proposal).catch(standingDecision);
     if (typeof proposed === "string") {
@@ -418,7 +431,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
       return rejection(proposed.reason);
     }
     const { id, hash } = proposed.interaction;
-    const [answer] = await pastFirstWrite(id, BEGUN, () => runDecision(context, id, hash));
+    const [answer] = await pastFirstWrite(id, BEGUN, () => runDecision(context, id, hash, how));
     return answer ?? resultOfDecision(id, 0, store);
   }
 

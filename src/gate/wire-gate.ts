@@ -46,6 +46,7 @@ export interface GateParts
     | "guard"
     | "approvalMs"
     | "breaker"
+    | "running"
     | "clock"
     | "random"
   > {
@@ -169,6 +170,7 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
       },
     },
     calls: store.calls,
+    running: context.running,
     pauses: {
       ...store.pauses,
       async resume(scope, reason, by) {

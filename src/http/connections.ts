@@ -119,35 +119,6 @@ export interface Rate {
 const SWEEP_EVERY = 10_000;
 
 /** Rate limit per sender: a sender above its rate gets the time to wait; others are not affected. */
-/** The calls that run in this server, so that somebody else than their sender can abort them. */
-export class RunningCalls {
-  readonly #running = new Map<string, Set<AbortController>>();
-
-  /** One signal for all of these; call `end` when they are over. */
-  begin(keys: readonly string[]): { readonly signal: AbortSignal; end(): void } {
-    const stop = new AbortController();
-    for (const key of keys) {
-      const known = this.#running.get(key) ?? new Set();
-      this.#running.set(key, known.add(stop));
-    }
-    const end = () => {
-      for (const key of keys) {
-        const known = this.#running.get(key);
-        known?.delete(stop);
-        if (known?.size === 0) this.#running.delete(key);
-      }
-    };
-    return { signal: stop.signal, end };
-  }
-
-  /** False when there is none. */
-  cancel(key: string, reason: string): boolean {
-    const found = [...(this.#running.get(key) ?? [])];
-    for (const stop of found) stop.abort(new Error(reason));
-    return found.length > 0;
-  }
-}
-
 export class Turnstile {
   /** The cost of one request and the allowed burst, in milliseconds. */
   readonly #costMs: number;

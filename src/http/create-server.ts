@@ -18,7 +18,6 @@ import { createAuthenticator, createOriginCheck, Door } from "./authenticate.ts"
 import {
   Connections,
   callerAddress,
-  RunningCalls,
   Streams,
   Turnstile,
   taskQuotas,
@@ -169,7 +168,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     metrics,
     connections,
     streams: new Streams(limits.streams),
-    running: new RunningCalls(),
     taskQuota: taskQuotas(limits.openTasks, stopwatch),
     door: new Door({ rate: limits.strangerRate, cookie, stopwatch, addressOf }),
     turnstiles: {
@@ -249,9 +247,26 @@ async function listen(node: NodeServer, port: number, host: string): Promise<Add
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   node.once("error", reject);
   node.listen(port, host, resolve);
-  await promise;
+  try {
+    await promise;
+  } catch (error) {
+    throw cannotListen(error, port, host);
+  }
   node.off("error", reject);
   return node.address() as AddressInfo;
+}
+
+function cannotListen(error: unknown, port: number, host: string): unknown {
+  const code = error instanceof Error && "code" in error ? error.code : "";
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${port} of ${host} is in use by another program, perhaps by another server of yours. Stop that one, or choose another port (--port).`,
+    EACCES: `This account may not listen on port ${port}. Choose one above 1023 (--port).`,
+    EADDRNOTAVAIL: `${host} is no address of this machine. Choose one that is (--host).`,
+  };
+  const hint = reasons[String(code)];
+  return hint === undefined
+    ? error
+    : new SallyportError("invalid_input", { what: "port", hint }, error);
 }
 
 async function closeNode(node: NodeServer, timers: Timers): Promise<void> {

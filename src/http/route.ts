@@ -22,7 +22,6 @@ import type {
   ConnectionLimits,
   Connections,
   Rate,
-  RunningCalls,
   StreamLimits,
   Streams,
   TaskQuota,
@@ -244,7 +243,6 @@ export interface Services {
   readonly connections: Connections;
   readonly streams: Streams;
   readonly door: Door;
-  readonly running: RunningCalls;
   readonly taskQuota: TaskQuota;
   readonly turnstiles: { readonly senders: Turnstile; readonly tenants: Turnstile };
   readonly oidc: SignInWithOidc | undefined;

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { PARTS, type Part, rowsOf, TEXTS } from "./rows.ts";
 import { asRanges, idsIn, summarise } from "./summary.ts";
+import { testAt, testsIn } from "./surfaces.ts";
 
 const small: Part = { id: "S1", page: "small", rows: 3 };
 const LIBRARY = ["sallyport"];
@@ -100,5 +101,35 @@ describe("ranges", () => {
     [[], ""],
   ])("case %#", (ids, text) => {
     expect(asRanges(large, ids)).toBe(text);
+  });
+});
+
+describe("the doors of a test", () => {
+  const doorsOf = (file: string, title: string) =>
+    testsIn(file).find(({ code }) => code.includes(title))?.surfaces;
+
+  test("are those of its own lines and of the helpers it calls, not of its file", () => {
+    const inner = "src/gate/rollback.test.ts";
+    expect(doorsOf(inner, "takes a message back from its last entry"), "inner parts").toEqual([]);
+    const http = doorsOf("tests/wiring/rows.test.ts", "a zero time of an imported task");
+    expect(http).toContain("http");
+    const library = doorsOf("tests/wiring/rows.test.ts", "every part of a compound command");
+    expect(library).toContain("sallyport");
+    expect(library).not.toContain("http");
+  });
+
+  test("are found for tests in describes, in loops over stores and in tables", () => {
+    expect(doorsOf("tests/whole/stories.test.ts", "happy path")).toContain("sallyport");
+    expect(doorsOf("tests/staging/review.test.ts", "the business verdict leaves")).toEqual([
+      "sallyport",
+    ]);
+    expect(doorsOf("src/policy/confidence.test.ts", "no unusual spelling")).toEqual([]);
+  });
+
+  test("are found by the line that a report names", () => {
+    const [first] = testsIn("tests/wiring/rows.test.ts");
+    expect(first?.from).toBeGreaterThan(10);
+    expect(testAt("tests/wiring/rows.test.ts", first?.from ?? 0)).toEqual(first);
+    expect(testAt("tests/wiring/rows.test.ts", 1)).toBeUndefined();
   });
 });

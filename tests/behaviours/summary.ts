@@ -6,7 +6,7 @@ export interface TestResult {
   /** The titles of the test and of the describes around it, joined by spaces. */
   readonly name: string;
   readonly outcome: "passed" | "failed" | "skipped";
-  /** The public doors that its file goes through; a test of inner parts alone has none, and proves no row. */
+  /** The public doors that it goes through; a test of inner parts alone has none, and proves no row. */
   readonly surfaces: readonly string[];
 }
 

@@ -37,6 +37,8 @@ export interface CliPlace {
   readonly state: string;
   run(...args: readonly string[]): Promise<Ended>;
   start(...args: readonly string[]): Promise<Running>;
+  /** A command that runs until it is stopped and is no server. */
+  follow(...args: readonly string[]): { said(): string; stop(): Promise<number | null> };
 }
 
 /** A new place: a working folder with a data folder in it, and a state folder beside it. */
@@ -74,6 +76,22 @@ export function cliPlace(
           resolve({ code, out, err });
         });
       });
+    },
+    follow(...args) {
+      const child = open(args);
+      const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+      onTestFinished(async () => {
+        child.kill("SIGKILL");
+        await ended;
+      });
+      let said = "";
+      child.stdout.on("data", (piece) => (said += piece));
+      child.stderr.on("data", (piece) => (said += piece));
+      const stop = () => {
+        child.kill("SIGINT");
+        return ended;
+      };
+      return { said: () => said, stop };
     },
     async start(...args) {
       const child = open(args);

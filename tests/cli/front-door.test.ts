@@ -124,9 +124,9 @@ test("interactions list fits 100 columns, says what would happen, and its short 
     }, 60_000);
     const { out } = await place.run("interactions", "list");
     const [head = "", ...rows] = out.trimEnd().split("\n");
-    expect(head.split(/\s+/)).toEqual(["id", "tool", "summary", "agent", "age", "due"]);
+    expect(head.split(/\s+/)).toEqual(["#", "id", "tool", "summary", "agent", "age", "due"]);
     for (const row of rows) expect(row.length, row).toBeLessThanOrEqual(100);
-    const short = rows[0]?.slice(0, 8) ?? "";
+    const short = rows[0]?.split(/\s+/)[1] ?? "";
     const got = await place.run("--json", "interactions", "get", short);
     expect(got.err).toBe("");
     expect(shortId(JSON.parse(got.out).id)).toBe(short);
@@ -167,7 +167,9 @@ test("a text of wide signs keeps the inbox within 100 columns", async () => {
   const session = gate.sessions.open({ agent: "agent:経理".repeat(4) });
   await session.ask({ callId: "c", text: "請求書を返金しますか".repeat(9), deadlineMs: 3_600_000 });
   const page = { items: await gate.interactions.list(), next: null };
-  const [, row = ""] = inboxTable(page, clock.now() + 90 * 60_000).split("\n");
+  const [, row = ""] = inboxTable(page, { isWhole: true, now: clock.now() + 90 * 60_000 }).split(
+    "\n",
+  );
   const cells = [...row].reduce((sum, sign) => sum + (sign <= "\x7f" ? 1 : 2), 0);
   expect(cells).toBeLessThanOrEqual(100);
   expect(row).toMatch(/1h\s+overdue$/);

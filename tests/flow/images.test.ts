@@ -4,11 +4,23 @@ import type { LanguageModel } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { expect, test } from "vitest";
 import { createFlow } from "../../src/flow/create-flow.ts";
+import { newWork, savedWork, workOf } from "../../src/flow/runtime-state.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { callOf, DONE, PLAN, planOf } from "./flow-world.ts";
 import { modelSaying } from "./scripted-model.ts";
+
+test("a picture is saved with the run, so that another process shows it too; what is too large is left out [S2-94]", () => {
+  const image = (base64: string) => ({ type: "image", mediaType: "image/png", base64 }) as const;
+  const small = image(Buffer.from("89504e470d0a1a0a00", "hex").toString("base64"));
+  const large = image(`${small.base64.slice(0, 8)}${"A".repeat(1024 * 1024)}`);
+  const work = newWork();
+  work.images.set("old", large).set("new", small);
+  const saved = savedWork(work);
+  expect(Buffer.byteLength(JSON.stringify(saved))).toBeLessThan(2_000);
+  expect([...workOf(JSON.parse(JSON.stringify(saved))).images]).toEqual([["new", small]]);
+});
 
 test("a picture of a tool is shown to the model as a picture, beside its text [S2-94]", async () => {
   const base64 = Buffer.from("89504e470d0a1a0a00", "hex").toString("base64");

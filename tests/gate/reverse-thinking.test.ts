@@ -137,3 +137,68 @@ test("a keyed call is the same call with and without its counter-check [S2-51]",
   expect(await session.call({ ...payment(), key: "k" })).toMatchObject({ answer: "done" });
   expect(paid).toHaveLength(1);
 });
+
+test("without the flag nothing is asked for, whatever handler and hooks are there [S2-52]", async () => {
+  const asked: unknown[] = [];
+  const plain = defineTool({
+    name: "bank.look",
+    description: "Looks.",
+    input: { type: "object", additionalProperties: true },
+    execute: ({ input }) => JSON.stringify(input),
+  });
+  const { gate } = openGate({
+    tools: [plain],
+    policy: rules({ id: "a", effect: "allow", tool: "bank.look", reason: "r" }),
+    reverseThinking: { handler: (seen) => void asked.push(seen) as never },
+    hooks: [{ name: "h", points: ["before_tool"], handle: () => ({ answer: "allow" }) }],
+  });
+  const session = gate.sessions.open({ agent: AGENT });
+  const answer = await session.call(request("bank.look", { _reverse_thinking: "unread" }));
+  expect(answer).toMatchObject({ answer: "done", text: '{"_reverse_thinking":"unread"}' });
+  expect(asked).toEqual([]);
+  expect(await gate.counterfactuals()).toEqual([]);
+});
+
+test.each([
+  [{ checkpoint: true, reverseThinking: true }, true, true],
+  [{ checkpoint: true }, true, false],
+  [{ reverseThinking: true }, false, true],
+  [{}, false, false],
+])(
+  "checkpoint and reverse thinking are asked for each by its own flag: %j [S2-53 S2-54]",
+  async (flags, person, itself) => {
+    const asked = { person: 0, itself: 0 };
+    const ran: string[] = [];
+    const pay = defineTool({
+      name: "bank.pay",
+      description: "Pays.",
+      input: { type: "object" },
+      safety: { effect: "external", ...flags },
+      execute: () => {
+        ran.push("paid");
+        return "paid";
+      },
+    });
+    const open = (go: boolean, verdict: string) => {
+      const { gate } = openGate({
+        tools: [pay],
+        policy: ALLOWED,
+        checkpoint: () => {
+          asked.person += 1;
+          return go ? { answer: "go" } : { answer: "refuse", reason: "not now" };
+        },
+        reverseThinking: {
+          handler: () => {
+            asked.itself += 1;
+            return { ...GOOD, verdict } as never;
+          },
+        },
+      });
+      return gate.sessions.open({ agent: AGENT }).call(request("bank.pay", {}));
+    };
+    expect((await open(true, "A_holds")).answer).toBe("done");
+    expect(asked).toEqual({ person: Number(person), itself: Number(itself) });
+    expect((await open(false, "A_holds")).answer).toBe(person ? "denied" : "done");
+    expect((await open(true, "B_wins")).answer).toBe(itself ? "denied" : "done");
+  },
+);

@@ -1,17 +1,31 @@
 // Conversations with the agent of a server, over HTTP: begun, answered in the inbox, continued, and nobody else's.
 
 import { expect, test } from "vitest";
-import { continueFlows, createFlow } from "../../src/flow/index.ts";
+import { continueFlows, createFlow, type FlowEvent } from "../../src/flow/index.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
 import { createServer } from "../../src/http/index.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { callOf, DONE, PLAN, planOf } from "../flow/flow-world.ts";
 import { modelSaying } from "../flow/scripted-model.ts";
 import { raw } from "./http-world.ts";
 import { bearer, clientOf, newSession } from "./passes.ts";
 
 async function openTalk(...answers: readonly (string | object)[]) {
+  return openTalkWith({}, ...answers);
+}
+
+interface TalkOptions {
+  /** Another tool beside the one that sells. */
+  readonly tool?: Tool;
+  readonly onEvent?: (event: FlowEvent) => void;
+}
+
+async function openTalkWith(
+  { tool, onEvent = () => {} }: TalkOptions,
+  ...answers: readonly (string | object)[]
+) {
   const sold: string[] = [];
   const sell = defineTool({
     name: "shop.sell",
@@ -24,7 +38,7 @@ async function openTalk(...answers: readonly (string | object)[]) {
     },
   });
   const store = memoryStore();
-  const gate = createGate({ store, tools: [sell] });
+  const gate = createGate({ store, tools: tool === undefined ? [sell] : [sell, tool] });
   const states = store.tenant("default").flowStates;
   const flow = createFlow({
     model: modelSaying(...answers),
@@ -32,6 +46,7 @@ async function openTalk(...answers: readonly (string | object)[]) {
       gate.sessions.open({ id: `talk.${conversationId}`, agent: "agent:shop", owner: userId }),
     tools: gate.tools,
     states,
+    onEvent,
     onProblem: ({ error }) => problems.push(error),
     modelRetries: 0,
   });
@@ -147,4 +162,45 @@ test("nobody sees or continues the conversation of another, and a server without
   expect(text).toContain("holds no conversations");
   await bare.close();
   await server.close();
+});
+
+test("who hangs up during a conversation aborts the call that runs for it; its progress is told [S2-04 S2-05]", async () => {
+  const began = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<unknown>();
+  const look = defineTool({
+    name: "shop.look",
+    description: "Looks for long.",
+    input: { type: "object" },
+    readOnly: true,
+    execute({ signal, progress }) {
+      progress({ message: "half of it" });
+      began.resolve();
+      return new Promise((_, reject) => {
+        signal.addEventListener("abort", () => {
+          ended.resolve(signal.reason);
+          reject(signal.reason);
+        });
+      });
+    },
+  });
+  const events: FlowEvent[] = [];
+  const onEvent = (event: FlowEvent) => void events.push(event);
+  const script = [PLAN, planOf("look"), callOf("shop.look"), DONE];
+  const talk = await openTalkWith({ tool: look, onEvent }, ...script);
+  const { server, user, ada, gate, token } = talk;
+  const { id, interaction } = await user.conversations.send({ message: "Look." });
+  if (interaction === undefined) throw new Error("no question");
+  await sayYes(ada, gate);
+  const stop = new AbortController();
+  const sent = fetch(`${server.url}/v1/conversations/${encodeURIComponent(id)}/resume`, {
+    method: "POST",
+    headers: { ...bearer(await token("app:one")), "content-type": "application/json" },
+    body: "{}",
+    signal: stop.signal,
+  });
+  await began.promise;
+  expect(events.at(-1)).toMatchObject({ type: "progress", report: { message: "half of it" } });
+  stop.abort();
+  await expect(sent).rejects.toThrow();
+  expect(String(await ended.promise)).toContain("hung up");
 });

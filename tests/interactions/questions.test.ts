@@ -2,8 +2,18 @@
 
 import { expect, test } from "vitest";
 import { askUserTool } from "../../src/gate/inbox.ts";
-import { AGENT, PERSON, request } from "../support/port-world.ts";
-import { codeOf, counted, OTHER, onlyOpen, onStores, seen } from "./inbox-world.ts";
+import { AGENT, createWorld, openGate, PERSON, request, rules } from "../support/port-world.ts";
+import {
+  codeOf,
+  counted,
+  lossy,
+  OTHER,
+  onlyOpen,
+  onStores,
+  seen,
+  set,
+  yes,
+} from "./inbox-world.ts";
 
 const SESSION = { id: "s-1", agent: AGENT };
 const viaTool = (question: string, callId = "q-1", more = {}) => ({
@@ -151,4 +161,26 @@ onStores("questions of an agent", (open) => {
     expect((await session.call(call)).answer).toBe("pending");
     expect(effects).toEqual([]);
   });
+});
+
+test("a person meets exactly three types of questions, which are open, resolved or canceled [S1-03 S1-04]", async () => {
+  const far = lossy();
+  const policy = rules({ id: "f", effect: "allow", tool: "far.send", reason: "a test" });
+  const { gate } = openGate({ tools: [far.tool, ...Object.values(createWorld().tools)], policy });
+  const session = gate.sessions.open({ id: "s-1", agent: AGENT });
+  await session.ask({ callId: "q", text: "Which one?" });
+  await session.call(set("a", 1, "c"));
+  far.losses.left = 1;
+  await session.call({ ...request("far.send", { what: "a" }, "l"), key: "l" });
+  const open = await gate.interactions.list({ status: "open" });
+  expect(new Set(open.map(({ type }) => type))).toEqual(
+    new Set(["ask_user", "confirm", "connection_lost"]),
+  );
+  const statuses = new Set(open.map(({ status }) => status));
+  for (const one of open) {
+    if (one.type === "confirm") await yes(gate, one.id);
+    else if (one.type === "ask_user") await session.withdraw(one.id, "not needed");
+  }
+  for (const { id } of open) statuses.add((await gate.interactions.get(id)).status);
+  expect(statuses).toEqual(new Set(["open", "canceled", "resolved"]));
 });

@@ -1,6 +1,7 @@
 import { repeatOrder, resumeOrder, runOrder } from "../../src/gate/attempt.ts";
 import type { ExecutionContext } from "../../src/gate/context.ts";
 import type { Order } from "../../src/gate/order.ts";
+import { RunningCalls } from "../../src/gate/running.ts";
 import type { Operation } from "../../src/model/operation.ts";
 import type { Along } from "../../src/store/engine.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
@@ -17,7 +18,14 @@ export function oneWorker(tool: Tool, options: Partial<ExecutionContext> = {}) {
   const timers = manualTimers(clock);
   const tenant = memoryStore({ clock }).tenant("acme");
   const { operations, audit } = tenant;
-  const settings = { leaseMs: LEASE_MS, timeoutMs: 120_000, processor: undefined, at: () => {} };
+  const running = new RunningCalls();
+  const settings = {
+    leaseMs: LEASE_MS,
+    timeoutMs: 120_000,
+    processor: undefined,
+    at: () => {},
+    running,
+  };
   const context = { store: { tenant: "acme", operations }, timers, ...settings, ...options };
   const worker = () => ({
     run: (one: Order) => runOrder(context, one),

@@ -69,8 +69,10 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
       ? await inboxOfStore(shared, input)
       : await (isPerson ? asPerson(shared, send) : send(connect(shared)));
     const isTable = name === "interactions.list" && command.opts()["wide"] !== true;
-    if (isTable && shared.json !== true) process.stdout.write(`${inboxTable(answer)}\n`);
-    else print(answer, shared);
+    if (isTable && shared.json !== true) {
+      const isFirst = Object.keys(input).every((one) => one === "limit");
+      process.stdout.write(`${inboxTable(answer, { isWhole: isFirst })}\n`);
+    } else print(answer, shared);
   });
 }
 

@@ -5,13 +5,13 @@ import { memoryStore } from "../../store/memory/index.ts";
 import { allowAlways, createStaging, reviewRequest } from "../review.ts";
 import type { Evaluation, Evaluator } from "./adapters.ts";
 import * as adapters from "./adapters.ts";
-
-const {
+import {
   evaluatorAsReplayListener,
   evaluatorAsValidator,
   validatorAsEvaluator,
   validatorAsReplayListener,
-} = adapters;
+} from "./index.ts";
+
 const options = { signal: new AbortController().signal };
 const diff = reviewRequest({ sourceTool: "t", raw: new Uint8Array([1]), metadata: {} });
 const event = { type: "decision.staged", diff };

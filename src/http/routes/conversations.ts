@@ -168,7 +168,10 @@ export const conversationRoutes = {
       const own = asked ?? createIds(services).next();
       // Prefixed with the caller's name, so that no one can name another caller's conversation.
       const id = own.startsWith(`${by}:`) ? own : `${by}:${own}`;
-      return { id, ...(await flow.handle({ conversationId: id, userId: by, message })) };
+      return {
+        id,
+        ...(await flow.handle({ conversationId: id, userId: by, message, signal: call.gone })),
+      };
     },
   }),
   "conversations.reply": jsonRoute({
@@ -178,7 +181,7 @@ export const conversationRoutes = {
     answer: outcome,
     async handle({ id, interactionId, version }, call) {
       checkOwn(call, id);
-      const answer = { conversationId: id, interactionId, version };
+      const answer = { conversationId: id, interactionId, version, signal: call.gone };
       return { id, ...(await flowOf(call).reply(answer)) };
     },
   }),
@@ -189,7 +192,7 @@ export const conversationRoutes = {
     answer: outcome,
     async handle({ id, interactionId, version }, call) {
       checkOwn(call, id);
-      const answer = { conversationId: id, interactionId, version };
+      const answer = { conversationId: id, interactionId, version, signal: call.gone };
       return { id, ...(await flowOf(call).confirm(answer)) };
     },
   }),
@@ -200,7 +203,7 @@ export const conversationRoutes = {
     answer: outcome,
     async handle({ id }, call) {
       checkOwn(call, id);
-      return { id, ...(await flowOf(call).resume(id)) };
+      return { id, ...(await flowOf(call).resume(id, call.gone)) };
     },
   }),
 };

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { type Capsule, describeCapsule } from "../../delegation/scope.ts";
-import { OTHER_CALL } from "../../gate/answers.ts";
 import type { GateDelegations } from "../../gate/delegating.ts";
 import type { Session } from "../../gate/session.ts";
 import {
@@ -18,7 +17,6 @@ import {
   type RunId,
   WRITE_PERMISSIONS,
 } from "../../model/delegation.ts";
-import { SallyportError } from "../../model/errors.ts";
 import { FINDING_SEVERITIES } from "../../model/finding.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { access, type Call, gateSession, jsonRoute, maySee, narrowed, notFound } from "../route.ts";
@@ -38,9 +36,11 @@ import {
   reason,
   remark,
   texts,
+  wireAnswer,
   wireOf,
 } from "../wire.ts";
 import { rollbackReport } from "./decisions.ts";
+import { answered, running } from "./sessions.ts";
 
 const STATES = Object.keys(DELEGATION_MOVES) as [DelegationState, ...DelegationState[]];
 
@@ -55,6 +55,8 @@ const evidence = z.object({
   exitCode: z.number(),
   ...texts("keyOutput", "conclusion"),
   green: z.boolean(),
+  /** The gate has run the command itself; otherwise the agent says so. */
+  observed: z.boolean(),
   sessionId: anyText,
   at: instantText,
 });
@@ -243,9 +245,10 @@ export const delegationRoutes = {
     handle: ({ id, ...request }, call) =>
       asSubagent(id, call, async ({ session }) => {
         const requestKey = call.key === "" ? undefined : call.key;
-        const answer = await session.call(definedFields({ ...request, requestKey }));
-        if (answer !== OTHER_CALL) return answer;
-        throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
+        const sent = definedFields({ ...request, requestKey });
+        return running(call, id, [request.callId], async (signal) =>
+          answered(await session.call(sent, { signal })),
+        );
       }),
   }),
   "delegations.ask": jsonRoute({
@@ -263,9 +266,10 @@ export const delegationRoutes = {
     input: z.strictObject({ id: name, key: name }),
     answer: z.object({ result: callAnswer.nullable() }),
     handle: ({ id, key }, call) =>
-      asSubagent(id, call, async ({ session }) => ({
-        result: (await session.resultOf(key)) ?? null,
-      })),
+      asSubagent(id, call, async ({ session }) => {
+        const result = await session.resultOf(key);
+        return { result: result === undefined ? null : wireAnswer(result) };
+      }),
   }),
   "delegations.report": jsonRoute({
     summary:

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { APPROVAL_OUTCOMES } from "../../gate/inbox.ts";
+import { APPROVAL_OUTCOMES, type Approved } from "../../gate/inbox.ts";
 import { INTERACTION_STATUSES, type Interaction } from "../../model/interaction.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { encodeValue } from "../../util/value-codec.ts";
@@ -23,6 +23,7 @@ import {
   remark,
   requirement,
   texts,
+  wireAnswer,
 } from "../wire.ts";
 
 const approved = z.object({
@@ -42,6 +43,11 @@ const batchItem = z.discriminatedUnion("outcome", [
   z.object({ id: anyText, outcome: z.literal("rejected") }),
   z.object({ id: anyText, outcome: z.literal("refused"), ...texts("code", "text") }),
 ]);
+
+/** With the pictures that its calls have made. */
+function wireApproved(given: Approved): z.output<typeof approved> {
+  return { ...given, answers: given.answers.map(wireAnswer) } as z.output<typeof approved>;
+}
 
 type Wire = z.output<typeof interaction>;
 type Cut = NonNullable<Wire["cut"]>[number];
@@ -156,7 +162,7 @@ export const interactionRoutes = {
     async handle({ id, factor, ...given }, call) {
       await checkFreshToApprove([id], call);
       const yes = { ...definedFields({ ...given, factor }), by: call.by };
-      return call.gate.interactions.approve(id, yes);
+      return wireApproved(await call.gate.interactions.approve(id, yes));
     },
   }),
   "interactions.reject": jsonRoute({
@@ -196,7 +202,12 @@ export const interactionRoutes = {
       const yes = items.map(({ id }) => id).filter((id) => !veto.includes(id));
       await checkFreshToApprove(yes, call);
       const answer = definedFields({ by: call.by, veto, reason: why });
-      return { items: await call.gate.interactions.approveAll(items, answer) };
+      const answered = await call.gate.interactions.approveAll(items, answer);
+      return {
+        items: answered.map((one) =>
+          one.outcome === "approved" ? { ...one, approved: wireApproved(one.approved) } : one,
+        ),
+      };
     },
   }),
   "interactions.settle": jsonRoute({
@@ -220,7 +231,7 @@ export const interactionRoutes = {
       const found = happened
         ? { ...answer, happened, ...definedFields({ output, resultData }) }
         : { ...answer, happened, otherwise };
-      return gate.interactions.settle(id, found);
+      return wireAnswer(await gate.interactions.settle(id, found));
     },
   }),
   "interactions.handOver": jsonRoute({

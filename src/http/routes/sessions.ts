@@ -84,19 +84,14 @@ function keyed(calls: readonly z.output<typeof callRequest>[], { key }: Call) {
   );
 }
 
-function runningKey(tenant: string, sessionId: string, callId: string): string {
-  return JSON.stringify([tenant, sessionId, callId]);
-}
-
 /** Runs calls that end when their sender hangs up, or somebody cancels one of them. */
-async function running<Result>(
+export async function running<Result>(
   call: Call,
   sessionId: string,
   callIds: readonly string[],
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const keys = callIds.map((callId) => runningKey(call.store.tenant, sessionId, callId));
-  const { signal, end } = call.services.running.begin(keys);
+  const { signal, end } = call.gate.running.begin(sessionId, callIds);
   try {
     return await work(AbortSignal.any([call.gone, signal]));
   } finally {
@@ -105,7 +100,7 @@ async function running<Result>(
 }
 
 /** Throws key_reused for a key that belongs to another call. */
-function answered(answer: CallAnswer): WireCallAnswer {
+export function answered(answer: CallAnswer): WireCallAnswer {
   if (answer !== OTHER_CALL) return wireAnswer(answer);
   throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
 }
@@ -236,10 +231,10 @@ export const sessionRoutes = {
       canceled: z.boolean(),
     }),
     async handle({ id, callId, reason: why = "" }, call) {
-      const { services, store, by } = call;
+      const { gate, by } = call;
       if ((await findSession(call, id)) === undefined) throw notFound(id);
       const said = `${by} canceled it${why === "" ? "" : `: ${why}`}`;
-      return { canceled: services.running.cancel(runningKey(store.tenant, id, callId), said) };
+      return { canceled: gate.running.cancel(id, callId, said) };
     },
   }),
   "sessions.permit": jsonRoute({
@@ -321,7 +316,9 @@ export const sessionRoutes = {
     input: z.strictObject({ id: name, key: name }),
     answer: z.object({ result: callAnswer.nullable() }),
     async handle({ id, key }, call) {
-      return { result: (await (await gateSession(call, id)).resultOf(key)) ?? null };
+      const opened = await gateSession(call, id);
+      const result = await opened.resultOf(key);
+      return { result: result === undefined ? null : wireAnswer(result) };
     },
   }),
   "sessions.askedBack": jsonRoute({

@@ -1,0 +1,92 @@
+// Roles, write permissions and the capsule, as a delegating agent and its sub-agent meet them.
+
+import { expect, test } from "vitest";
+import { AGENT_ROLES, isReadOnlyRole } from "../../src/delegation/index.ts";
+import { createPlan } from "../../src/delegation/plan.ts";
+import { manualClock } from "../../src/util/clock.ts";
+import { systemRandom } from "../../src/util/random.ts";
+import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
+import { asks, LEAD, START } from "./world.ts";
+
+test("a plan without a permission has that of its role [S3-03]", () => {
+  const sources = { clock: manualClock(START), random: systemRandom };
+  const draft = { task: "t", capsule: "c", promiseId: "p", traceId: "g" };
+  const usual = AGENT_ROLES.map((role) => [
+    role,
+    createPlan({ role, ...draft }, sources).writePermission,
+  ]);
+  expect(Object.fromEntries(usual)).toEqual({
+    research: "none",
+    doc: "docs-and-current-phase-artifact",
+    code: "plan-approved-files-only",
+    review: "none",
+    verify: "evidence-through-kd_verify_result",
+  });
+});
+
+test("a delegation keeps one of the four permissions; any other word starts nothing [S3-02]", async () => {
+  const { gate } = openBox();
+  const { session } = await startRun(gate, ["a"]);
+  const permissions = ["none", "docs-and-current-phase-artifact", "plan-approved-files-only"];
+  const kept: string[] = [];
+  for (const writePermission of [...permissions, "evidence-through-kd_verify_result", "all"]) {
+    const request = codes({ writePermission: writePermission as never });
+    const given = await session.delegate(request).catch(() => undefined);
+    if (given?.answer === "delegated") kept.push(given.delegation.scope.writePermission);
+  }
+  expect(
+    new Set(kept).isSubsetOf(new Set([...permissions, "evidence-through-kd_verify_result"])),
+  ).toBe(true);
+  expect(kept).toContain("plan-approved-files-only");
+  expect(kept).not.toContain("all");
+});
+
+test("research, review and verify are read-only roles and change no file; verify neither [S3-04 S3-05]", async () => {
+  expect(AGENT_ROLES.filter(isReadOnlyRole)).toEqual(["research", "review", "verify"]);
+  const { gate, effects } = openBox();
+  const { session } = await startRun(gate, ["a"]);
+  for (const role of ["research", "review", "verify"] as const) {
+    const sub = await child(
+      gate,
+      session,
+      asks({ role, agent: `agent:${role}`, tools: ["box.*"] }),
+    );
+    expect((await sub.session.call(put("a"))).answer, role).toBe("denied");
+  }
+  expect(effects).toEqual([]);
+  const coder = await child(gate, session, codes({ agent: "agent:coder" }));
+  expect((await coder.session.call(put("a"))).answer, "as code it may").toBe("done");
+});
+
+test("nothing is delegated that a policy of the gate denies at pre-delegation [S3-07]", async () => {
+  const asked: unknown[] = [];
+  const no = {
+    name: "not-today",
+    points: ["pre-delegation"] as const,
+    check(context: { readonly payload?: unknown }) {
+      asked.push(context.payload);
+      return [{ severity: "hard-deny", policy: "not-today", message: "Not today." } as const];
+    },
+  };
+  const { gate } = openBox({ gatePolicies: [no] });
+  const session = gate.sessions.open({ id: "lead", agent: LEAD });
+  const given = await session.delegate(asks());
+  expect(given).toMatchObject({ answer: "denied", text: expect.stringContaining("Not today.") });
+  expect(asked).toMatchObject([{ planId: expect.stringMatching(/^plan-/), task: asks().task }]);
+  expect(await gate.delegations.list({})).toEqual([]);
+});
+
+test("the sub-agent gets the capsule, and nothing of the conversation it comes from [S3-40]", async () => {
+  const { gate } = openBox();
+  const session = gate.sessions.open({ id: "lead", agent: LEAD });
+  await session.call({ callId: "c-1", tool: "box.look", input: {}, messageId: "a secret thought" });
+  const given = await session.delegate(asks());
+  if (given.answer !== "delegated") return expect.unreachable(given.text);
+  const { capsule, watch } = await gate.delegations.attach(given.delegation.id, given.token);
+  watch.stop();
+  expect(capsule).toEqual(given.capsule);
+  expect(capsule).toMatchObject({ context: asks().capsule, task: asks().task });
+  const said = JSON.stringify(capsule);
+  expect(said).not.toContain("a secret thought");
+  expect(said).not.toContain('lead"');
+});
