@@ -149,7 +149,8 @@ function useMovingOn(
       movingOnTo(next.id);
       open(next.id, true);
     }
-    if ((!isWide || next === undefined) && isDone) navigate({ to: "/inbox", replace: true }).catch(() => {});
+    if ((!isWide || next === undefined) && isDone)
+      navigate({ to: "/inbox", replace: true }).catch(() => {});
   }, [at, named, own, isWide, items, open, navigate]);
 }
 

@@ -5,6 +5,7 @@ import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
 import { readBack } from "../../app/live.ts";
+import { movingOnTo, useIsMeant } from "../../app/moved-on.ts";
 import { type Notice, tell } from "../../app/notice.ts";
 import { CHANGED, plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";

@@ -33,8 +33,8 @@ export function QuestionForm({
     choice !== undefined && isMeant() && !blocked ? answer(choice) : undefined;
   // All digits, also those without a choice: while an answer is asked for, none of them leaves the page.
   const digits = Array.from(
-    { length: 9 },
-    (_, at) => [String(at + 1), choose(choices[at])] as const,
+    { length: 10 },
+    (_, at) => [String((at + 1) % 10), at < 9 ? choose(choices[at]) : choose(undefined)] as const,
   );
   useKeys(choices.length === 0 ? {} : Object.fromEntries(digits));
   const send = (event: FormEvent) => {
