@@ -62,7 +62,11 @@ export function lineOf(item: Interaction): Line {
 
 /** The input as names and values, for a call that has no sentence; empty when it is no object. */
 export function inputLine({ pendingTool }: Interaction): string {
-  const input = parsed(pendingTool?.args_json ?? "");
+  return inputText(pendingTool?.args_json ?? "");
+}
+
+export function inputText(json: string): string {
+  const input = parsed(json);
   if (!isObject(input)) return "";
   const parts = Object.entries(input).map(([name, value]) =>
     typeof value === "object" && value !== null ? name : `${name}: ${String(value)}`,

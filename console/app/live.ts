@@ -93,7 +93,8 @@ async function catchUp(events: readonly FeedEvent[]): Promise<void> {
 }
 
 function staleBy({ type, subject, session, data }: FeedEvent): readonly (readonly string[])[] {
-  const trail: readonly (readonly string[])[] = [["trail"], ["head"], ["calls"]];
+  // A conversation writes no entries of its own: whatever happens may be a step of one.
+  const trail = [["trail"], ["head"], ["calls"], ["conversations"], ["conversation"]] as const;
   switch (type.split(".")[0]) {
     case "interaction":
       return [["interaction", subject], ["shown", subject], ["decision", subject], ...trail];

@@ -34,6 +34,15 @@ export function momentText(at: Date): string {
   return moment.format(at);
 }
 
+/** Like € 129.00 for a currency; any other unit stands behind its number. */
+export function amountText({ value, unit }: { readonly value: number; readonly unit: string }) {
+  if (!/^[A-Z]{3}$/.test(unit)) return `${number.format(value)} ${unit}`.trim();
+  const money = made(
+    (locale) => new Intl.NumberFormat(locale, { style: "currency", currency: unit }),
+  );
+  return money.format(value);
+}
+
 export function numberText(count: number): string {
   return number.format(count);
 }

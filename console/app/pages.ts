@@ -6,7 +6,8 @@ export const PAGES = [
   { to: "/sessions", name: "Sessions", key: "4" },
   { to: "/tasks", name: "Tasks", key: "5" },
   { to: "/delegations", name: "Delegations", key: "6" },
-  { to: "/rules", name: "Rules", key: "7" },
-  { to: "/tools", name: "Tools", key: "8" },
-  { to: "/audit", name: "Audit", key: "9" },
+  { to: "/conversations", name: "Conversations", key: "7" },
+  { to: "/rules", name: "Rules", key: "8" },
+  { to: "/tools", name: "Tools", key: "9" },
+  { to: "/audit", name: "Audit", key: "0" },
 ] as const;

@@ -59,10 +59,10 @@ export const inboxQuery = queryOptions({
       cursor = page.next ?? undefined;
       const known = queryClient.getQueryData<Inbox>(["inbox"]);
       if (known === undefined && cursor !== undefined) {
-        queryClient.setQueryData<Inbox>(["inbox"], { items: [...items], complete: false });
+        queryClient.setQueryData<Inbox>(["inbox"], { items: inPlace(items), complete: false });
       }
     } while (cursor !== undefined);
-    let inbox: Inbox = { items, complete: true };
+    let inbox: Inbox = { items: inPlace(items), complete: true };
     for (const [id, read] of readMeanwhile) inbox = placed(inbox, id, read);
     return inbox;
   },
@@ -72,6 +72,23 @@ export const inboxQuery = queryOptions({
 export function updateInbox(id: string, read: Interaction | undefined): void {
   if (queryClient.isFetching({ queryKey: ["inbox"] }) > 0) readMeanwhile.set(id, read);
   queryClient.setQueryData<Inbox>(["inbox"], (inbox) => inbox && placed(inbox, id, read));
+}
+
+/** The places of questions that another one replaced: it takes the place of the one that it came from. */
+const places = new Map<string, number>();
+
+function placeOf({ id, ord, type, metadata }: Interaction): number {
+  // Only confirmations hold facts of the gate: an agent's question names no place for itself.
+  const facts = type === "confirm" ? metadata : {};
+  const from = String(facts["cameBackFrom"] ?? facts["editedFrom"] ?? "");
+  const place = places.get(id) ?? places.get(from) ?? ord;
+  places.set(id, place);
+  return place;
+}
+
+function inPlace(items: readonly Interaction[]): readonly Interaction[] {
+  const known = items.map((item) => [placeOf(item), item] as const);
+  return known.toSorted(([a], [b]) => a - b).map(([, item]) => item);
 }
 
 function placed(inbox: Inbox, id: string, read: Interaction | undefined): Inbox {
@@ -85,7 +102,8 @@ function placed(inbox: Inbox, id: string, read: Interaction | undefined): Inbox 
     if (known.version >= read.version) return inbox;
     return { ...inbox, items: inbox.items.map((item) => (item.id === id ? read : item)) };
   }
-  const at = inbox.items.findLastIndex((item) => item.ord < read.ord) + 1;
+  const place = placeOf(read);
+  const at = inbox.items.findLastIndex((item) => placeOf(item) <= place) + 1;
   return { ...inbox, items: inbox.items.toSpliced(at, 0, read) };
 }
 

@@ -64,6 +64,27 @@ const delegations = createRoute({
     "DelegationsPage",
   ),
 });
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/runs/$id",
+  component: lazyRouteComponent(() => import("../pages/runs/run-page.tsx"), "RunPage"),
+});
+const conversations = createRoute({
+  getParentRoute: () => root,
+  path: "/conversations",
+  component: lazyRouteComponent(
+    () => import("../pages/conversations/conversations-page.tsx"),
+    "ConversationsPage",
+  ),
+});
+const conversation = createRoute({
+  getParentRoute: () => root,
+  path: "/conversations/$id",
+  component: lazyRouteComponent(
+    () => import("../pages/conversations/conversation-page.tsx"),
+    "ConversationPage",
+  ),
+});
 const rules = createRoute({
   getParentRoute: () => root,
   path: "/rules",
@@ -108,6 +129,9 @@ export const router = createRouter({
     session,
     tasks,
     delegations,
+    run,
+    conversations,
+    conversation,
     rules,
     tools,
     audit,

@@ -1,3 +1,4 @@
+import { amountText } from "../app/locale.ts";
 import type { Json } from "../text/canonical.ts";
 import { isObject } from "../text/json-diff.ts";
 import { FieldDiff } from "./changed.tsx";
@@ -56,9 +57,19 @@ export function ChangeView({ dryRun }: { dryRun: Json | undefined }) {
           <Untrusted text={sentence} />
         </p>
       )}
+      {presented.amount !== undefined && <Amount amount={presented.amount} />}
       {presented.fields !== undefined && <Fields fields={presented.fields} />}
       {!isBlind && <Effect text={text} impact={impact} />}
     </div>
+  );
+}
+
+/** How much, in the reader's own way of writing money. */
+export function Amount({ amount }: { amount: NonNullable<Presented["amount"]> }) {
+  return (
+    <p className="text-lg font-semibold tabular-nums" data-amount="">
+      <Untrusted text={amountText(amount)} inline />
+    </p>
   );
 }
 

@@ -6,7 +6,7 @@ export const FIELD = "border-strong bg-page w-full rounded-md border px-2 py-1";
 interface Props {
   readonly id: string;
   readonly label: string;
-  readonly hint?: string;
+  readonly hint?: ReactNode;
   readonly children: ReactNode;
 }
 

@@ -20,23 +20,32 @@ import {
 } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction, Question, QuestionAnswer } from "../model/interaction.ts";
+import type { OperationId } from "../model/operation.ts";
 import type { By } from "../store/decisions.ts";
 import type { GrantStore } from "../store/grants.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
+import { definedFields } from "../util/defined-fields.ts";
 import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import type { GateContext } from "./context.ts";
 import { eventOf, hooksAt } from "./hooks.ts";
 import { openQuestion, whyNot } from "./inbox.ts";
 import { rollback } from "./rollback.ts";
+import { type PlannedUndo, rollbackPlan } from "./rollback-plan.ts";
 import type { RollbackReport } from "./rollback-report.ts";
 import { openSession, type Session } from "./session.ts";
 import { undoDispatcher } from "./undo.ts";
 
 /** With what needs the operations of those who worked. */
 export interface GateDelegations extends Delegations<Session> {
-  /** Takes back what was done under a delegation and everything below it, the newest delegation first. */
-  rollback(id: DelegationId, by: string): Promise<readonly TakenBack[]>;
+  /** Takes back what was done under a delegation and everything below it, the newest delegation first; `only` chooses. */
+  rollback(
+    id: DelegationId,
+    by: string,
+    part?: { readonly only?: readonly OperationId[] },
+  ): Promise<readonly TakenBack[]>;
+  /** What that would do as things are now, in the same order. Changes nothing. */
+  rollbackPlan(id: DelegationId): Promise<readonly PlannedUndo[]>;
 }
 
 export interface TakenBack {
@@ -82,11 +91,13 @@ export function delegatingOf(context: GateContext): {
     authorisation: async (id) => grantAuthorisation(await store.grants.listFor(id), clock.now()),
     newId,
   });
-  const takesBack = (id: DelegationId, by: string) => takeBack(context, id, by);
+  const takesBack: GateDelegations["rollback"] = (id, by, { only } = {}) =>
+    takeBack(context, id, by, only);
   return {
     delegations: {
       ...delegations,
       rollback: takesBack,
+      rollbackPlan: (id) => planBack(context, id),
       async report(id, output, token) {
         const outcome = await delegations.report(id, output, token);
         await told(id);
@@ -199,20 +210,41 @@ async function takeBack(
   context: GateContext,
   id: DelegationId,
   by: string,
+  only?: readonly OperationId[],
 ): Promise<readonly TakenBack[]> {
-  const { store } = context;
-  const { rootSession } = await store.delegations.get(id);
-  const all = await store.delegations.list({ rootSession });
+  const { operations } = context.store;
+  const below = await withBelow(context, id);
+  const chosen = only && (await Promise.all(only.map((one) => operations.get(one))));
+  const stray = chosen?.find(({ sessionId }) => !below.some((one) => one.id === sessionId));
+  if (stray !== undefined) throw new SallyportError("not_found", { id: stray.id });
   const taken: TakenBack[] = [];
-  for (const { id: delegationId, chain, agents } of all.toReversed()) {
-    if (!chain.includes(id)) continue;
-    const scope = { sessionId: delegationId };
-    const { operations } = store;
+  for (const { id: delegationId, agents } of below) {
+    const own = chosen?.filter(({ sessionId }) => sessionId === delegationId);
+    if (own?.length === 0) continue;
+    const scope = {
+      sessionId: delegationId,
+      ...definedFields({ only: own?.map((operation) => operation.id) }),
+    };
     const dispatch = undoDispatcher(context, agents);
     const report = await rollback({ operations, scope, dispatch, by });
     taken.push({ delegationId, report });
   }
   return taken;
+}
+
+/** The newest first: what builds on another's work is undone before it. */
+async function withBelow({ store }: GateContext, id: DelegationId): Promise<readonly Delegation[]> {
+  const { rootSession } = await store.delegations.get(id);
+  const all = await store.delegations.list({ rootSession });
+  return all.toReversed().filter(({ chain }) => chain.includes(id));
+}
+
+async function planBack(context: GateContext, id: DelegationId): Promise<readonly PlannedUndo[]> {
+  const lines: PlannedUndo[] = [];
+  for (const { id: sessionId } of await withBelow(context, id)) {
+    lines.push(...(await rollbackPlan(context, { sessionId })));
+  }
+  return lines;
 }
 
 /** A grant is a person's decision: not of the agent it is for, nor of anyone who delegated to it. */

@@ -27,6 +27,7 @@ export const PATHS = {
   "sessions.end": "POST /v1/sessions/:id/end",
   "sessions.rollback": "POST /v1/sessions/:id/rollback",
   "sessions.rollbackPlan": "GET /v1/sessions/:id/rollback",
+  "sessions.calls": "GET /v1/sessions/:id/calls",
 
   "decisions.list": "GET /v1/decisions",
   "decisions.stage": "POST /v1/decisions",
@@ -89,6 +90,7 @@ export const PATHS = {
   "delegations.fail": "POST /v1/delegations/:id/fail",
   "delegations.revoke": "POST /v1/delegations/:id/revoke",
   "delegations.rollback": "POST /v1/delegations/:id/rollback",
+  "delegations.rollbackPlan": "GET /v1/delegations/:id/rollback",
 
   "runs.list": "GET /v1/runs",
   "runs.start": "POST /v1/runs",

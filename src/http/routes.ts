@@ -20,11 +20,13 @@ import {
   switchRoutes,
   toolRoutes,
 } from "./routes/service.ts";
+import { sessionCallRoutes } from "./routes/session-calls.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 
 const table = {
   ...sessionRoutes,
+  ...sessionCallRoutes,
   ...decisionRoutes,
   ...interactionRoutes,
   ...operationRoutes,

@@ -9,6 +9,8 @@ export interface Warehouse {
   readonly stock: Map<string, number>;
   /** What reached the world, in order. */
   readonly effects: string[];
+  /** What stands on the shelves. */
+  readonly labels: Map<string, string>;
   readonly tools: readonly Tool[];
 }
 
@@ -25,6 +27,7 @@ export function createWarehouse(): Warehouse {
     ["nut-m8", 80],
   ]);
   const effects: string[] = [];
+  const labels = new Map<string, string>();
   const look = defineTool({
     name: "stock.look",
     description: "Shows how many there are of an article.",
@@ -123,5 +126,32 @@ export function createWarehouse(): Warehouse {
       return "cancelled";
     },
   });
-  return { stock, effects, tools: [look, set, order, note, book, refund, cancelRefund] };
+  const label = defineTool({
+    name: "shelf.label",
+    description: "Writes the label of a shelf; sub-agents may, where their plan says so.",
+    input: object({ shelf: text, words: text }),
+    safety: { effect: "external", reversible: true },
+    resources: () => [{ kind: "other", id: "sql:shop/shelf", access: "write" }],
+    present: ({ input }) => ({ title: `Label shelf ${input["shelf"]} "${input["words"]}"` }),
+    execute({ input }) {
+      const shelf = String(input["shelf"]);
+      const before = labels.get(shelf) ?? "empty";
+      labels.set(shelf, String(input["words"]));
+      return { text: "labelled", data: { shelf, words: before } };
+    },
+    undo: ({ output }) => ({ tool: "shelf.label", input: output as JsonObject }),
+  });
+  const scan = defineTool({
+    name: "scanner.run",
+    description: "Scans the hall until it is stopped.",
+    input: object({}),
+    safety: { effect: "read", concurrencySafe: true },
+    permissionClass: "readonly",
+    execute: ({ signal }) =>
+      new Promise((_, refuse) => {
+        signal.addEventListener("abort", () => refuse(signal.reason), { once: true });
+      }),
+  });
+  const tools = [look, set, order, note, book, refund, cancelRefund, label, scan];
+  return { stock, effects, labels, tools };
 }

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { axeFindings } from "./axe.ts";
 import { type ConsoleWorld, closeContext, openConsole, propose, seen } from "./console-world.ts";
+import { jsonOnScreen } from "./json-on-screen.ts";
 
 let world: ConsoleWorld;
 let page: Page;
@@ -34,20 +35,6 @@ async function cancel(...ids: readonly string[]): Promise<void> {
   }
 }
 
-/** No text on the screen looks like JSON, except in blocks of code. */
-async function jsonOnScreen(): Promise<readonly string[]> {
-  return page.evaluate(() => {
-    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    const found: string[] = [];
-    for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-      const text = node.textContent ?? "";
-      const isCode = node.parentElement?.closest("code, figure, textarea, script, style") != null;
-      if (text.includes('{"') && !isCode) found.push(text.slice(0, 80));
-    }
-    return found;
-  });
-}
-
 test("the sentence of the tool is the heading and the name of the row, and why, change and Approve need no scrolling [W10]", async () => {
   const session = await world.session("agent:support");
   const id = await propose(session, "billing.refund", refund("Ana Ruiz", 12_900));
@@ -76,7 +63,7 @@ test("the sentence of the tool is the heading and the name of the row, and why, 
   expect(await item(id).getByText("Policy", { exact: true }).isVisible()).toBe(false);
   await page.keyboard.press(".");
   await item(id).getByText("Policy", { exact: true }).waitFor();
-  expect(await jsonOnScreen()).toEqual([]);
+  expect(await jsonOnScreen(page)).toEqual([]);
   expect(await axeFindings(page)).toEqual([]);
   await cancel(id);
 });
@@ -148,7 +135,7 @@ test("a yes to what changed bounces: the page becomes the new question with what
   await page.waitForURL(`**/inbox/${next}`);
   const changed = page.getByRole("table", { name: "What was approved, and what would happen now" });
   await changed.getByRole("row", { name: /impact.before.quantity 80 33/ }).waitFor();
-  expect(await jsonOnScreen()).toEqual([]);
+  expect(await jsonOnScreen(page)).toEqual([]);
   expect(world.stock.get("drift")).toBe(33);
   await ready("Approve").click();
   await expect.poll(() => world.stock.get("drift")).toBe(50);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { axeFindings } from "./axe.ts";
 import { type Busy, fillWorld } from "./busy-world.ts";
 import { type ConsoleWorld, closeContext, openConsole } from "./console-world.ts";
+import { jsonOnScreen } from "./json-on-screen.ts";
 
 const SHOTS = process.env["SCREENSHOTS"] ?? path.join(tmpdir(), "sallyport-screenshots");
 
@@ -46,26 +47,30 @@ function pages(): Readonly<Record<string, readonly [to: string, there: string]>>
   };
 }
 
+const WIDE = { width: 1_280, height: 800 };
+const NARROW = { width: 360, height: 740 };
 const VIEWS = [
-  { name: "light", theme: "light", size: { width: 1_400, height: 900 } },
-  { name: "dark", theme: "dark", size: { width: 1_400, height: 900 } },
-  { name: "narrow", theme: "light", size: { width: 360, height: 740 } },
+  { name: "light", theme: "light", size: WIDE },
+  { name: "dark", theme: "dark", size: WIDE },
+  { name: "narrow", theme: "light", size: NARROW },
+  { name: "narrow-dark", theme: "dark", size: NARROW },
 ] as const;
 
 for (const { name, theme, size } of VIEWS) {
-  test(`every page ${name === "narrow" ? "fits 360 pixels" : `passes axe: ${name}`}`, async () => {
+  test(`every page passes axe, fits ${size.width} pixels and shows no JSON outside of code: ${theme}`, async () => {
     const page = await world.signIn({ theme, size });
     for (const [what, [to, there]] of Object.entries(pages())) {
       await page.goto(world.server.url + to);
       await page.getByText(there).first().waitFor();
       await page.getByText("live", { exact: true }).waitFor();
-      if (name !== "narrow") expect(await axeFindings(page, theme), what).toEqual([]);
+      expect(await axeFindings(page, theme), what).toEqual([]);
+      expect(await jsonOnScreen(page), what).toEqual([]);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       expect(width, what).toBeLessThanOrEqual(size.width);
       await page.screenshot({ path: path.join(SHOTS, `${what}-${name}.png`) });
     }
     await closeContext(page);
-  }, 100_000);
+  }, 200_000);
 }
 
 test("dialogs pass axe in both themes, and everything in them is reached by keyboard", async () => {

@@ -225,7 +225,8 @@ test("rolls back a session: its calls are undone, newest first [R20]", async () 
   const report = first.getByRole("list", { name: "Report" });
   await expect.poll(() => report.getByText("undone", { exact: true }).count()).toBe(2);
   await first.getByRole("button", { name: "Close", exact: true }).click();
-  const badges = (page: Page) => page.getByText("undo call", { exact: true }).count();
+  const badges = (page: Page) =>
+    page.locator("li[data-call]").getByText("Undone", { exact: true }).count();
   await both((page) => expect.poll(() => badges(page), { timeout: 100_000 }).toBe(2));
   const done = await started.client.operations.list({ sessionId, limit: 500 });
   expect(done.items.filter(({ status }) => status === "rolled_back")).toHaveLength(2);

@@ -130,7 +130,7 @@ test("a sub-agent that gives up ends its delegation with the reason", async () =
   });
 });
 
-test("the work of a sub-agent is rolled back from outside, also after it was revoked", async () => {
+test("the work of a sub-agent is planned, chosen from and rolled back from outside, also after it was revoked", async () => {
   const shelf = new Map<string, number>();
   const input = {
     type: "object",
@@ -169,18 +169,28 @@ test("the work of a sub-agent is rolled back from outside, also after it was rev
   await lead.runs.enter({ id: sessionId, phase: "execute" });
   const code = { role: "code", tools: ["shelf.put"], planFiles: files, promise: "looked" };
   const { id, sub } = await delegated(world, lead, sessionId, code);
-  const done = await sub.delegations.call({
-    id,
-    callId: "1",
-    tool: "shelf.put",
-    input: { count: 4 },
-  });
-  expect(done.answer, JSON.stringify(done)).toBe("done");
-  expect(shelf.get("a")).toBe(4);
+  const putCount = async (callId: string, count: number) => {
+    const done = await sub.delegations.call({ id, callId, tool: "shelf.put", input: { count } });
+    if (done.answer !== "done") throw new Error(JSON.stringify(done));
+    return done.operationId;
+  };
+  const first = await putCount("1", 4);
+  const second = await putCount("2", 6);
+  expect(shelf.get("a")).toBe(6);
   await operator.delegations.revoke({ id, reason: "wrong" });
   const stranger = await world.client("acme", "agent", "agent:two");
   await expect(stranger.delegations.rollback({ id })).rejects.toEqual(refusal("not_found"));
-  const { items } = await operator.delegations.rollback({ id });
+  const plan = await operator.delegations.rollbackPlan({ id });
+  expect(plan.items).toMatchObject([
+    { operationId: second, state: "ready", undoInput: { count: 4 } },
+    { operationId: first, state: "ready", undoInput: { count: null } },
+  ]);
+  await expect(operator.delegations.rollback({ id, only: ["none"] })).rejects.toEqual(
+    refusal("not_found"),
+  );
+  expect((await operator.operations.undo({ id: second })).undone).toHaveLength(1);
+  expect(shelf.get("a")).toBe(4);
+  const { items } = await operator.delegations.rollback({ id, only: [first] });
   expect(items).toMatchObject([{ delegationId: id, report: { undone: [{ tool: "shelf.put" }] } }]);
   expect(shelf.has("a")).toBe(false);
 });

@@ -1,27 +1,19 @@
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { type AnswerOf, isSallyportError } from "sallyport/client";
-import { client, type RollbackReport } from "../../app/client.ts";
-import { all, meQuery } from "../../app/queries.ts";
+import { isSallyportError } from "sallyport/client";
+import { client } from "../../app/client.ts";
+import { meQuery } from "../../app/queries.ts";
 import { useSending } from "../../app/sending.ts";
-import { Badge, type Tone } from "../../ui/badge.tsx";
+import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { Empty, Fact, Facts, PageTitle, Problem } from "../../ui/panel.tsx";
 import { Until } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { ReasonDialog } from "../item/reason-dialog.tsx";
-import { Report } from "../sessions/rollback-dialog.tsx";
-import { Runs } from "./runs.tsx";
-
-type Delegation = AnswerOf<"delegations.get">;
-
-const delegationsQuery = queryOptions({
-  queryKey: ["delegations"],
-  queryFn: ({ signal }) =>
-    all((cursor) => client.delegations.list({ limit: 500, ...cursor }, { signal })),
-});
+import { Runs } from "../runs/run-parts.tsx";
+import { DELEGATION_STATES, type Delegation, delegationsQuery } from "../runs/sub-agents.tsx";
+import { RollbackDialog } from "../sessions/rollback-dialog.tsx";
 
 /** Delegations: each root session with its tree. */
 export function DelegationsPage() {
@@ -55,7 +47,7 @@ export function DelegationsPage() {
         <Revoke delegation={revoking} onClose={() => setRevoking(undefined)} />
       )}
       {undoing !== undefined && (
-        <RollBack delegation={undoing} onClose={() => setUndoing(undefined)} />
+        <RollbackDialog sessionId={undoing.id} onClose={() => setUndoing(undefined)} />
       )}
     </div>
   );
@@ -88,20 +80,13 @@ function Branch({ parent, all: known, acts }: BranchProps) {
   );
 }
 
-const STATES: Readonly<Record<Delegation["state"], Tone>> = {
-  active: "accent",
-  reported: "ok",
-  failed: "danger",
-  revoked: "danger",
-};
-
 function Hand({ delegation, acts }: { delegation: Delegation; acts: Acts | undefined }) {
   const { agents, state, task, scope, promise, promiseMet, output, reason, id } = delegation;
   return (
     <div>
       <div className="flex flex-wrap items-center gap-2">
         <Untrusted text={agents[0] ?? ""} inline className="font-semibold" />
-        <Badge tone={STATES[state]}>{state}</Badge>
+        <Badge tone={DELEGATION_STATES[state][0]}>{DELEGATION_STATES[state][1]}</Badge>
         <Badge>{scope.role}</Badge>
         {state === "active" && <Until at={scope.expiresAt} calm />}
         {promiseMet !== undefined && (
@@ -119,7 +104,7 @@ function Hand({ delegation, acts }: { delegation: Delegation; acts: Acts | undef
         )}
         {state !== "active" && acts !== undefined && (
           <Button className="ml-auto" onClick={() => acts.onUndo(delegation)}>
-            Roll back
+            Undo its work
           </Button>
         )}
       </div>
@@ -177,30 +162,5 @@ function Revoke({ delegation, onClose }: { delegation: Delegation; onClose: () =
       onSubmit={revoke}
       onClose={onClose}
     />
-  );
-}
-
-function RollBack({ delegation, onClose }: { delegation: Delegation; onClose: () => void }) {
-  const [reports, setReports] = useState<readonly RollbackReport[]>();
-  const { busy, error, run } = useSending(["delegations"], () => {});
-  const undo = () =>
-    run(async () => {
-      const { items } = await client.delegations.rollback({ id: delegation.id });
-      setReports(items.map(({ report }) => report));
-    });
-  if (reports !== undefined) return <Report reports={reports} onClose={onClose} />;
-  return (
-    <Dialog title="Roll back the work of this sub-agent" onClose={onClose}>
-      <p>
-        Everything that was done under this delegation and below it, newest first. Each undo is
-        verified by reading back.
-      </p>
-      <Problem error={error} />
-      <DialogActions onCancel={onClose}>
-        <Button tone="danger" disabled={busy} onClick={undo}>
-          {busy ? "Undoing…" : "Roll back"}
-        </Button>
-      </DialogActions>
-    </Dialog>
   );
 }

@@ -5,6 +5,7 @@ import type { Interaction } from "../../app/client.ts";
 import { classIn, isForMe } from "../../app/facts-of.ts";
 import { useKeys } from "../../app/keys.ts";
 import { numberText } from "../../app/locale.ts";
+import { movingOnTo } from "../../app/moved-on.ts";
 import { useLastId } from "../../app/notice.ts";
 import { inboxQuery, meQuery, toolsQuery } from "../../app/queries.ts";
 import { plural } from "../../app/words.ts";
@@ -144,8 +145,12 @@ function useMovingOn(
     const isDone = named !== "" && at < 0 && own === named && place.current.id === named;
     if (named !== "" && !isDone) return;
     const next = items[isDone ? Math.min(place.current.at, items.length - 1) : 0];
-    if (isWide && next !== undefined) open(next.id, true);
-    else if (isDone) navigate({ to: "/inbox", replace: true }).catch(() => {});
+    if (isWide && next !== undefined) {
+      movingOnTo(next.id);
+      open(next.id, true);
+    }
+    if ((!isWide || next === undefined) && isDone)
+      navigate({ to: "/inbox", replace: true }).catch(() => {});
   }, [at, named, own, isWide, items, open, navigate]);
 }
 

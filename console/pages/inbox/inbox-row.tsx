@@ -24,6 +24,8 @@ export const InboxRow = memo(function InboxRow(props: Props) {
   const sentence = item.type === "confirm" ? (summaryOf(item) ?? name) : name;
   const isQuestion = item.type === "ask_user";
   const safety = classIn(item, tools);
+  // What an agent writes into its question is no fact of the gate.
+  const facts = item.type === "confirm" ? item.metadata : {};
   return (
     <li
       id={`row-${id}`}
@@ -72,8 +74,8 @@ export const InboxRow = memo(function InboxRow(props: Props) {
             </span>
           )}
           {safety === "irreversible" && <ClassBadge safetyClass={safety} />}
-          {item.metadata["editedFrom"] !== undefined && <Badge tone="accent">edited</Badge>}
-          {item.metadata["cameBackFrom"] !== undefined && <Badge tone="warn">changed</Badge>}
+          {facts["editedFrom"] !== undefined && <Badge tone="accent">edited</Badge>}
+          {facts["cameBackFrom"] !== undefined && <Badge tone="warn">changed</Badge>}
           {item.waitsFor === "agent" && <Badge tone="accent">agent asked</Badge>}
           {item.assignedTo !== "" && (
             <Badge>

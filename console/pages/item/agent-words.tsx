@@ -4,9 +4,23 @@ import { Badge } from "../../ui/badge.tsx";
 import { JsonView } from "../../ui/json-view.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
+import { CounterChecks } from "./counter-checks.tsx";
+
+/** Where the gate keeps what an agent brought up against its own calls. */
+const COUNTER_CHECKS = "sallyport.counterfactual.deliverable";
 
 /** What the gate writes into a decision that is made of calls; everything else there comes from the one who staged it. */
-const OURS = new Set(["requester", "chain", "owner", "messageId", "keys", "facts"]);
+const OURS = new Set([
+  "requester",
+  "chain",
+  "owner",
+  "messageId",
+  "keys",
+  "facts",
+  "editors",
+  "claim",
+  COUNTER_CHECKS,
+]);
 
 interface Props {
   readonly question: Interaction | null;
@@ -25,10 +39,12 @@ export function AgentWords({ question, decision }: Props) {
     Object.entries(question?.type === "ask_user" ? question.metadata : {}),
   ) as Record<string, Json>;
   const said = { ...claims, ...asked };
-  if (remarks.length === 0 && Object.keys(said).length === 0) return null;
+  const checks = decision?.calls === null ? undefined : decision?.metadata[COUNTER_CHECKS];
+  if (remarks.length === 0 && Object.keys(said).length === 0 && checks === undefined) return null;
   return (
     <Panel tone="quiet" title="From the agent (unverified)">
       <div className="space-y-2">
+        {checks !== undefined && <CounterChecks value={checks as Json} />}
         {Object.keys(said).length > 0 && (
           <div>
             <p className="text-muted mb-1 text-xs">The agent says:</p>

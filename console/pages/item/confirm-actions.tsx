@@ -5,6 +5,7 @@ import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
 import { readBack } from "../../app/live.ts";
+import { movingOnTo, useIsMeant } from "../../app/moved-on.ts";
 import { type Notice, tell } from "../../app/notice.ts";
 import { CHANGED, plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";
@@ -16,7 +17,6 @@ import type { Bound } from "./binding.tsx";
 import { EditDialog } from "./edit-dialog.tsx";
 import { PassOn } from "./pass-on.tsx";
 import { ReasonDialog } from "./reason-dialog.tsx";
-import { useIsSeen } from "./use-is-seen.ts";
 
 interface Props {
   readonly question: Interaction;
@@ -38,8 +38,8 @@ export function ConfirmActions(props: Props) {
   const { folded, bytes, open: openAll } = useOpenings();
   const navigate = useNavigate();
   const isFinal = preview.safetyClass === "irreversible";
-  const isSeen = useIsSeen();
-  const mayApprove = isSeen && whyNot === undefined && folded === 0 && bound === "yes" && !act.busy;
+  const isMeant = useIsMeant(id);
+  const mayApprove = whyNot === undefined && folded === 0 && bound === "yes" && !act.busy;
 
   async function approve() {
     setOpen("");
@@ -50,6 +50,7 @@ export function ConfirmActions(props: Props) {
       // It changed: the page turns into the new question, at the old one's place.
       if (again?.answer === "pending" && again.decisionId !== id) {
         await readBack(again.interactionId);
+        movingOnTo(again.interactionId);
         await navigate({
           to: "/inbox/$id",
           params: { id: again.interactionId },
@@ -67,7 +68,10 @@ export function ConfirmActions(props: Props) {
     });
     if (done) setOpen("");
   }
-  const ask = () => (isFinal ? setOpen("sure") : approve());
+  const ask = () => {
+    if (!isMeant()) return undefined;
+    return isFinal ? setOpen("sure") : approve();
+  };
   useKeys({
     a: mayApprove ? ask : folded > 0 ? openAll : undefined,
     r: whyNot === undefined ? () => setOpen("reject") : undefined,
@@ -147,6 +151,7 @@ export function ConfirmActions(props: Props) {
           onClose={() => setOpen("")}
           onEdited={(next) => {
             setOpen("");
+            movingOnTo(next);
             navigate({ to: "/inbox/$id", params: { id: next } }).catch(() => {});
           }}
         />

@@ -35,7 +35,7 @@ import { Outcome } from "./outcome.tsx";
 import { People } from "./people.tsx";
 import { QuestionForm } from "./question-form.tsx";
 import { Reviews } from "./reviews.tsx";
-import { canUndo, UndoDialog } from "./undo-dialog.tsx";
+import { canUndo, mayUndo, UndoDialog } from "./undo-dialog.tsx";
 
 /** Everything about one question or decision; its id is the same where there are both. */
 export function ItemView({ id }: { id: string }) {
@@ -98,7 +98,7 @@ function Item({ question, decision, preview }: Props) {
     <article className="flex min-h-full flex-col" data-item={question?.id ?? decision?.id}>
       <div className="flex-1 space-y-3 p-3">
         <Head question={question} decision={decision} preview={preview} sessionId={sessionId}>
-          {ran !== undefined && <UndoButton operation={ran} />}
+          {ran !== undefined && <UndoButton operation={ran} may={mayUndo(ran, question, me)} />}
         </Head>
         {bound === "no" && (
           <p
@@ -124,6 +124,7 @@ function Item({ question, decision, preview }: Props) {
           </Panel>
         )}
         {question?.type === "connection_lost" && <LostCall question={question} />}
+        <Warnings preview={preview} />
         {decision !== null && <Outcome decision={decision} operations={own} />}
         {decision !== null && <Calls decision={decision} preview={preview} tools={tools} />}
         {decision !== null && (
@@ -194,10 +195,29 @@ function WhyAsked({ question }: { question: Interaction }) {
   return <Untrusted text={[...reasons, needs].join(" ")} />;
 }
 
-function UndoButton({ operation }: { operation: Operation }) {
+/** What is wrong with a tool by its own declaration. The gate says it, and it is part of what is approved. */
+function Warnings({ preview }: Pick<Props, "preview">) {
+  const warnings = preview?.warnings ?? [];
+  if (warnings.length === 0) return null;
+  return (
+    <ul
+      aria-label="Warnings"
+      className="border-warn bg-warn-soft text-warn rounded-md border px-3 py-2"
+    >
+      {warnings.map((text) => (
+        <li key={text}>
+          <strong>Careful:</strong> <Untrusted text={forPeople(text)} inline />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function UndoButton({ operation, may }: { operation: Operation; may: boolean }) {
   const [isOpen, setOpen] = useState(false);
   const { id: operationId, sessionId } = operation;
-  useKeys({ z: () => setOpen(true) });
+  useKeys({ z: may ? () => setOpen(true) : undefined });
+  if (!may) return <span className="text-muted text-xs">An operator can undo this.</span>;
   return (
     <>
       <Button hotkey="z" onClick={() => setOpen(true)}>

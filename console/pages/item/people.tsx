@@ -1,6 +1,8 @@
 import type { Interaction } from "../../app/client.ts";
 import { plural } from "../../app/words.ts";
+import type { Json } from "../../text/canonical.ts";
 import { Badge } from "../../ui/badge.tsx";
+import { JsonView } from "../../ui/json-view.tsx";
 import { Fact, Facts, Panel } from "../../ui/panel.tsx";
 import { Moment, Until } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
@@ -47,7 +49,7 @@ export function People({ question }: { question: Interaction }) {
         )}
         {question.type === "ask_user" && question.answer !== undefined && (
           <Fact name="Answer">
-            <Untrusted text={wordsOf(question.answer)} className="font-medium" />
+            <Answer value={question.answer as Json} />
           </Fact>
         )}
         {!isOpen && (
@@ -68,6 +70,7 @@ export function People({ question }: { question: Interaction }) {
 }
 
 /** Programs may answer with any value; people answer with words. */
-function wordsOf(answer: unknown): string {
-  return typeof answer === "string" ? answer : JSON.stringify(answer);
+function Answer({ value }: { value: Json }) {
+  if (typeof value === "object" && value !== null) return <JsonView value={value} label="Answer" />;
+  return <Untrusted text={String(value)} className="font-medium" />;
 }

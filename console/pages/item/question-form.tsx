@@ -2,12 +2,12 @@ import { type FormEvent, useId, useState } from "react";
 import { useAct } from "../../app/act.ts";
 import { client, type Interaction } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
+import { useIsMeant } from "../../app/moved-on.ts";
 import { tell } from "../../app/notice.ts";
 import { Button } from "../../ui/button.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { PassOn } from "./pass-on.tsx";
-import { useIsSeen } from "./use-is-seen.ts";
 
 /** An agent's question: one of its choices, or free text. */
 export function QuestionForm({
@@ -28,13 +28,13 @@ export function QuestionForm({
       tell({ text: "Answered. Your answer was sent to the agent.", tone: "ok", id });
     });
   }
-  const isSeen = useIsSeen();
+  const isMeant = useIsMeant(id);
   const choose = (choice: string | undefined) => () =>
-    choice !== undefined && isSeen && !blocked ? answer(choice) : undefined;
+    choice !== undefined && isMeant() && !blocked ? answer(choice) : undefined;
   // All digits, also those without a choice: while an answer is asked for, none of them leaves the page.
   const digits = Array.from(
-    { length: 9 },
-    (_, at) => [String(at + 1), choose(choices[at])] as const,
+    { length: 10 },
+    (_, at) => [String((at + 1) % 10), at < 9 ? choose(choices[at]) : choose(undefined)] as const,
   );
   useKeys(choices.length === 0 ? {} : Object.fromEntries(digits));
   const send = (event: FormEvent) => {
@@ -54,7 +54,7 @@ export function QuestionForm({
               tone="primary"
               {...(at < 9 ? { hotkey: String(at + 1) } : {})}
               disabled={blocked}
-              onClick={() => answer(choice)}
+              onClick={choose(choice)}
             >
               <Untrusted text={choice} inline />
             </Button>

@@ -1,6 +1,13 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useState } from "react";
-import { client, type Operation, queryClient, type RollbackReport } from "../../app/client.ts";
+import {
+  client,
+  type Interaction,
+  type Me,
+  type Operation,
+  queryClient,
+  type RollbackReport,
+} from "../../app/client.ts";
 import { tell } from "../../app/notice.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog, DialogActions } from "../../ui/dialog.tsx";
@@ -13,11 +20,22 @@ interface Props {
   readonly onClose: () => void;
 }
 
+/** The session of a sub-agent: what it did is undone together with what was done below it. */
+export function isDelegation(sessionId: string): boolean {
+  return sessionId.startsWith("dlg-");
+}
+
 /** What a rollback would do, read anew each time: the world may have moved. */
 export const undoPlanQuery = (sessionId: string, operationId?: string) =>
   queryOptions({
     queryKey: ["undo-plan", sessionId, operationId ?? ""],
     queryFn: async ({ signal }): Promise<readonly PlannedUndo[]> => {
+      if (isDelegation(sessionId)) {
+        const { items } = await client.delegations.rollbackPlan({ id: sessionId }, { signal });
+        return operationId === undefined
+          ? items
+          : items.filter((one) => one.operationId === operationId);
+      }
       const part = operationId === undefined ? {} : { operationId };
       return (await client.sessions.rollbackPlan({ id: sessionId, ...part }, { signal })).items;
     },
@@ -70,6 +88,21 @@ export function UndoDialog({ sessionId, operationId, onClose }: Props) {
       </form>
     </Dialog>
   );
+}
+
+const OWN_UNDO_MS = 3_600_000;
+
+/** Operators any call; a reviewer what they approved themselves in the last hour. The server checks again. */
+export function mayUndo(
+  { updatedAt }: Operation,
+  question: Interaction | null,
+  me: Me | undefined,
+): boolean {
+  if (me === undefined) return false;
+  if (me.roles.includes("operator")) return true;
+  const isRecent = Date.now() - Date.parse(updatedAt) < OWN_UNDO_MS;
+  const isOwn = question?.votes.some(({ by }) => by === me.subject) === true;
+  return me.roles.includes("reviewer") && isOwn && isRecent;
 }
 
 export function canUndo({ status, effect, undo, undoOf }: Operation): boolean {

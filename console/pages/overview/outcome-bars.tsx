@@ -12,7 +12,7 @@ export interface Bucket {
 }
 
 /** From the bottom up; each with a fill of its own, named in the legend. */
-const STACK: readonly (readonly [Outcome, string])[] = [
+export const STACK: readonly (readonly [Outcome, string])[] = [
   ["ran_alone", "fill-strong"],
   ["ran", "fill-ok"],
   ["approved", "fill-accent"],
@@ -81,6 +81,21 @@ export function OutcomeBars({ buckets, onPick }: Props) {
             );
           });
         })}
+        {buckets.map((bucket, index) => (
+          // biome-ignore lint/a11y/noStaticElementInteractions: for the mouse; the table has the same as buttons
+          <rect
+            key={bucket.from}
+            data-bar={bucket.from}
+            x={index * width}
+            y={0}
+            width={width}
+            height={HEIGHT}
+            className="hover:fill-accent/10 cursor-pointer fill-transparent"
+            onClick={() => onPick(bucket)}
+          >
+            <title>{`${momentText(new Date(bucket.from))}: ${numberText(total(bucket))}`}</title>
+          </rect>
+        ))}
       </svg>
       <details className="mt-1 text-xs">
         <summary className="text-muted">As a table</summary>

@@ -105,7 +105,11 @@ function TermsForm({ tool, last, onClose }: FormProps) {
   };
   return (
     <form onSubmit={propose} className="space-y-3">
-      <Field id={`${id}-p`} label="Input: a condition for each property" hint={TESTS}>
+      <Field
+        id={`${id}-p`}
+        label="Input: a condition for each property"
+        hint={<code>{TESTS}</code>}
+      >
         <textarea
           id={`${id}-p`}
           rows={Math.min(14, text.split("\n").length + 1)}

@@ -76,7 +76,9 @@ function Pattern({ pattern }: Pick<Rule, "pattern">) {
       {tests.map(([name, test]) => (
         <li key={name}>
           <Untrusted text={name} mono inline className="font-semibold" />{" "}
-          <Untrusted text={testWords(test as { readonly [key: string]: Json })} mono inline />
+          <code>
+            <Untrusted text={testWords(test as { readonly [key: string]: Json })} mono inline />
+          </code>
         </li>
       ))}
       <li className="text-muted font-sans">and nothing else</li>

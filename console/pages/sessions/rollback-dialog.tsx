@@ -8,7 +8,7 @@ import { Dialog, DialogActions } from "../../ui/dialog.tsx";
 import { Problem } from "../../ui/panel.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { UndoChange } from "../item/undo-change.tsx";
-import { undoPlanQuery } from "../item/undo-dialog.tsx";
+import { isDelegation, undoPlanQuery } from "../item/undo-dialog.tsx";
 
 interface Props {
   readonly sessionId: string;
@@ -19,7 +19,7 @@ interface Props {
 
 /** The plan as things are now, newest first, with a choice for each row; then the report. */
 export function RollbackDialog({ sessionId, operationId, onClose }: Props) {
-  const [report, setReport] = useState<RollbackReport>();
+  const [reports, setReports] = useState<readonly RollbackReport[]>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
@@ -32,22 +32,23 @@ export function RollbackDialog({ sessionId, operationId, onClose }: Props) {
     setError(null);
     try {
       const only = rows.filter((row) => !left.has(row.operationId)).map((row) => row.operationId);
-      setReport(await client.sessions.rollback({ id: sessionId, only }));
+      setReports(await rolledBack(sessionId, only));
     } catch (problem) {
       setError(problem);
     }
     // The page shows what the store says afterwards, also when something broke on the way.
-    await queries.refetchQueries({ queryKey: ["operations", sessionId] }).catch(setError);
+    await queries.invalidateQueries({ queryKey: ["operations"] }).catch(setError);
+    await queries.invalidateQueries({ queryKey: ["calls"] }).catch(setError);
     setBusy(false);
   }
-  if (report !== undefined) return <Report reports={[report]} onClose={onClose} />;
+  if (reports !== undefined) return <Report reports={reports} onClose={onClose} />;
   const toggle = (id: string) => {
     const next = new Set(left);
     if (!next.delete(id)) next.add(id);
     setLeft(next);
   };
   return (
-    <Dialog title={operationId === undefined ? "Undo run" : "Undo one call"} wide onClose={onClose}>
+    <Dialog title={titleOf(sessionId, operationId)} wide onClose={onClose}>
       <p className="mb-2">
         This is what would change now, newest first. Each undo is verified by reading back. What
         somebody else changed since is left alone. Unchecked calls stay as they are.
@@ -83,6 +84,20 @@ export function RollbackDialog({ sessionId, operationId, onClose }: Props) {
       </DialogActions>
     </Dialog>
   );
+}
+
+function titleOf(sessionId: string, operationId: string | undefined): string {
+  if (operationId !== undefined) return "Undo one call";
+  return isDelegation(sessionId)
+    ? "Undo the work of this sub-agent and those below it"
+    : "Undo run";
+}
+
+/** Of a sub-agent together with those below it, each with a report of its own. */
+async function rolledBack(id: string, only: string[]): Promise<readonly RollbackReport[]> {
+  if (!isDelegation(id)) return [await client.sessions.rollback({ id, only })];
+  const { items } = await client.delegations.rollback({ id, only });
+  return items.map(({ report }) => report);
 }
 
 const PARTS: readonly (readonly [keyof RollbackReport, Tone, string])[] = [

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { CALL_OUTCOMES, type CallFilter, COUNT_BY, INDEXED_KINDS } from "../../store/call-index.ts";
+import type { Gate } from "../../gate/create-gate.ts";
+import {
+  CALL_OUTCOMES,
+  type CallFilter,
+  COUNT_BY,
+  INDEXED_KINDS,
+  type IndexedCall,
+} from "../../store/call-index.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { access, jsonRoute } from "../route.ts";
 import {
@@ -15,7 +22,7 @@ import {
   texts,
 } from "../wire.ts";
 
-const indexedCall = z.object({
+export const indexedCall = z.object({
   id: anyText,
   kind: z.enum(INDEXED_KINDS),
   at: instantText,
@@ -53,21 +60,36 @@ function filterOf({
 /** Between the time and the id of the last one of a page. */
 const SPLIT = "|";
 
+export function cursorAfter({ at, id }: Pick<IndexedCall, "at" | "id">): string {
+  return idCursor(`${at}${SPLIT}${id}`);
+}
+
+/** One page of calls, newest first. */
+export async function findCalls(
+  gate: Gate,
+  wanted: CallFilter,
+  {
+    cursor,
+    limit = DEFAULT_PAGE,
+  }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
+) {
+  const [at = "", id = ""] = cursor === undefined ? [] : idOf(cursor).split(SPLIT);
+  const after = at === "" ? {} : { after: { at, id } };
+  const found = await gate.calls.find(wanted, { limit: limit + 1, ...after });
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  const isEnd = found.length <= limit || last === undefined;
+  return { items, next: isEnd ? null : cursorAfter(last) };
+}
+
 export const callRoutes = {
   "calls.list": jsonRoute({
     summary: "Find calls by words and filters, newest first: asked, refused, run alone, undone.",
     ...access("readAll", "none"),
     input: z.strictObject({ ...filter, ...paging }),
     answer: pageOf(indexedCall),
-    async handle({ cursor, limit = DEFAULT_PAGE, ...asked }, { gate }) {
-      const [at = "", id = ""] = cursor === undefined ? [] : idOf(cursor).split(SPLIT);
-      const after = at === "" ? {} : { after: { at, id } };
-      const found = await gate.calls.find(filterOf(asked), { limit: limit + 1, ...after });
-      const items = found.slice(0, limit);
-      const last = items.at(-1);
-      const isEnd = found.length <= limit || last === undefined;
-      return { items, next: isEnd ? null : idCursor(`${last.at}${SPLIT}${last.id}`) };
-    },
+    handle: ({ cursor, limit, ...asked }, { gate }) =>
+      findCalls(gate, filterOf(asked), { cursor, limit }),
   }),
   "calls.stats": jsonRoute({
     summary:

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { decodeProposal, targetsOf } from "../../gate/show.ts";
 import { DECISION_STATES, DECISIONS, type Decision } from "../../model/decision.ts";
+import { isDelegated } from "../../model/delegation.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { OPERATIONS, type Operation } from "../../model/operation.ts";
 import type { DecisionPage } from "../../store/decisions.ts";
@@ -237,7 +238,7 @@ export const decisionRoutes = {
   }),
 };
 
-const operation = wireOf(
+export const operation = wireOf(
   OPERATIONS,
   // biome-ignore format: a list
   [
@@ -340,7 +341,13 @@ export const operationRoutes = {
     async handle({ id }, call) {
       const operation = await call.gate.operations.get(id);
       if (!call.identity.roles.includes("operator")) await checkOwnYes(operation, call);
-      const opened = await gateSession(call, operation.sessionId, "rollback");
+      const { sessionId } = operation;
+      if (isDelegated(sessionId)) {
+        const [taken] = await call.gate.delegations.rollback(sessionId, call.by, { only: [id] });
+        if (taken === undefined) throw notFound(id);
+        return taken.report;
+      }
+      const opened = await gateSession(call, sessionId, "rollback");
       return opened.rollback(call.by, { operationId: id });
     },
   }),

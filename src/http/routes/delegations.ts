@@ -308,12 +308,12 @@ export const delegationRoutes = {
   "delegations.rollback": jsonRoute({
     summary: "Roll back what was done under a delegation and below it, newest first.",
     ...access("undo", "delegation", "people"),
-    input: z.strictObject({ id: name }),
+    input: z.strictObject({ id: name, only: z.array(name).min(1).max(1_000).optional() }),
     answer: z.object({
       items: list(z.object({ delegationId: anyText, report: rollbackReport })),
     }),
-    handle: async ({ id }, call) => ({
-      items: await call.gate.delegations.rollback(id as DelegationId, call.by),
+    handle: async ({ id, ...part }, call) => ({
+      items: await call.gate.delegations.rollback(id as DelegationId, call.by, definedFields(part)),
     }),
   }),
 };

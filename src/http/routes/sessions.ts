@@ -105,7 +105,7 @@ export function answered(answer: CallAnswer): WireCallAnswer {
   throw new SallyportError("key_reused", { hint: "Use a new key for a new request." });
 }
 
-const plannedUndo = z.object({
+export const plannedUndo = z.object({
   ...texts("operationId", "tool", "title"),
   input: json,
   state: z.enum(["ready", "changed", "unfinished", "irreversible", "settled"]),

@@ -13,7 +13,7 @@ import { Ago } from "../../ui/time.tsx";
 import { Untrusted } from "../../ui/untrusted.tsx";
 import { ReasonDialog } from "../item/reason-dialog.tsx";
 
-type Run = AnswerOf<"runs.get">;
+export type Run = AnswerOf<"runs.get">;
 
 const runsQuery = queryOptions({
   queryKey: ["runs"],
@@ -22,7 +22,7 @@ const runsQuery = queryOptions({
 
 const PHASES = ["discuss", "spec", "plan", "execute", "verify", "ship"] as const;
 
-const STATES: Readonly<Record<Run["status"], Tone>> = {
+export const RUN_STATES: Readonly<Record<Run["status"], Tone>> = {
   open: "accent",
   done: "ok",
   stopped: "danger",
@@ -50,26 +50,15 @@ function RunRow({ run }: { run: Run }) {
   return (
     <li className="space-y-1.5 px-3 py-2.5" data-run={id}>
       <div className="flex flex-wrap items-center gap-2">
-        <Untrusted text={feature} inline className="font-semibold" />
-        <Badge tone={STATES[status]}>{status}</Badge>
+        <Link to="/runs/$id" params={{ id }} className="text-ink font-semibold">
+          <Untrusted text={feature} inline />
+        </Link>
+        <Badge tone={RUN_STATES[status]}>{status}</Badge>
         <span className="text-muted">
           led by <Untrusted text={lead} inline />, {rounds} of {plural(budget, "round")}
         </span>
-        <Link to="/sessions/$id" params={{ id }} className="text-xs">
-          session
-        </Link>
       </div>
-      <ol className="flex flex-wrap gap-1 text-xs" aria-label="Phases">
-        {PHASES.map((one) => (
-          <li
-            key={one}
-            aria-current={one === phase ? "step" : undefined}
-            className={`rounded border px-1.5 ${one === phase ? "border-accent bg-accent-soft text-accent font-semibold" : "border-line text-muted"}`}
-          >
-            {one}
-          </li>
-        ))}
-      </ol>
+      <Phases phase={phase} />
       <Plan run={run} />
       {reason !== "" && (
         <p className="text-danger">
@@ -84,8 +73,24 @@ function RunRow({ run }: { run: Run }) {
   );
 }
 
+export function Phases({ phase }: Pick<Run, "phase">) {
+  return (
+    <ol className="flex flex-wrap gap-1 text-xs" aria-label="Phases">
+      {PHASES.map((one) => (
+        <li
+          key={one}
+          aria-current={one === phase ? "step" : undefined}
+          className={`rounded border px-1.5 ${one === phase ? "border-accent bg-accent-soft text-accent font-semibold" : "border-line text-muted"}`}
+        >
+          {one}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
 /** The plan that waits for a person, and the end of a run that goes wrong. */
-function Plan({ run: { id, status } }: { run: Run }) {
+export function Plan({ run: { id, status } }: { run: Run }) {
   const { data: inbox } = useQuery(inboxQuery);
   const { data: me } = useQuery(meQuery);
   const [stopping, setStopping] = useState(false);
@@ -123,7 +128,15 @@ function Plan({ run: { id, status } }: { run: Run }) {
   );
 }
 
-function Proof({ run }: { run: Run }) {
+/** Only what the gate itself saw proves anything; a server that does not say has seen nothing. */
+function EvidenceBadge({ evidence }: { evidence: Run["evidence"][number] | undefined }) {
+  if (evidence === undefined) return <Badge tone="warn">not shown yet</Badge>;
+  if (!evidence.green) return <Badge tone="danger">failed</Badge>;
+  const isSeen = (evidence as { readonly observed?: boolean }).observed === true;
+  return isSeen ? <Badge tone="ok">proved</Badge> : <Badge tone="warn">claimed</Badge>;
+}
+
+export function Proof({ run }: { run: Run }) {
   return (
     <Facts>
       <Fact name="May write">
@@ -142,10 +155,7 @@ function Proof({ run }: { run: Run }) {
             );
             return (
               <div key={name}>
-                <Badge tone={newest?.green === true ? "ok" : "warn"}>
-                  {newest === undefined ? "not shown yet" : newest.green ? "proved" : "failed"}
-                </Badge>{" "}
-                <Untrusted text={name} inline />
+                <EvidenceBadge evidence={newest} /> <Untrusted text={name} inline />
                 {newest !== undefined && (
                   <>
                     : <Untrusted text={newest.conclusion} inline />, <Ago at={newest.at} />

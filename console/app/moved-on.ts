@@ -1,0 +1,19 @@
+import { useRef } from "react";
+
+// When the page itself puts another question before the reviewer, a key or a click that was meant for the one before must not
+// hit it. What they opened themselves can be decided immediately.
+
+const HOLD_MS = 500;
+
+let movedTo = "";
+
+/** To be called before the page opens another question by itself. */
+export function movingOnTo(id: string): void {
+  movedTo = id;
+}
+
+/** Says whether an answer given now is meant for this question; false for a moment after the page moved on to it. */
+export function useIsMeant(id: string): () => boolean {
+  const since = useRef(performance.now());
+  return () => movedTo !== id || performance.now() - since.current >= HOLD_MS;
+}
