@@ -2,6 +2,7 @@ import { AUTH_BUGS } from "./auth-bugs.ts";
 import type { Bug } from "./bug.ts";
 import { CLOCK_BUGS } from "./clock-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
+import { HOT_BUGS } from "./hot-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
@@ -320,6 +321,7 @@ export const BUGS: readonly Bug[] = [
   ...FILES_BUGS,
   ...LIMITS_BUGS,
   ...MERGED_BUGS,
+  ...HOT_BUGS,
   ...OUTCOME_BUGS,
   ...PERMIT_BUGS,
   ...CLOCK_BUGS,
