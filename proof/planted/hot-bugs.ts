@@ -55,7 +55,8 @@ export const HOT_BUGS: readonly Bug[] = [
     what: "the result of a lost answer is read from a record that was changed since",
     file: "src/store/postgres/hot.ts",
     right: 'return isLeft ? resultsOf(group, parts, places, left) : "changed since";',
-    wrong: "return isLeft || places.length > 0 ? resultsOf(group, parts, places, left) : undefined;",
+    wrong:
+      "return isLeft || places.length > 0 ? resultsOf(group, parts, places, left) : undefined;",
     caughtBy: { file: "tests/store/hot-path.test.ts", title: "not made up" },
   },
 ];

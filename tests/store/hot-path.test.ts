@@ -241,7 +241,9 @@ test("a role that may only read and write rows may call it, and cannot do more w
   for (const id of ["b", "c"]) expect((await engine.commit("acme", one(id))).committed).toBe(true);
   expect(statements).toBe(1);
   await client.query(`REVOKE INSERT ON tested.audit_blocks FROM ${role}`);
-  await expect(engine.commit("acme", one("d"))).rejects.toMatchObject({ code: "store_unavailable" });
+  await expect(engine.commit("acme", one("d"))).rejects.toMatchObject({
+    code: "store_unavailable",
+  });
   expect(await soundTrail(engine)).toHaveLength(3);
 });
 
