@@ -6,6 +6,7 @@ import { FILES_BUGS } from "./files-bugs.ts";
 import { FLOW_BUGS } from "./flow-bugs.ts";
 import { GATE_BUGS } from "./gate-bugs.ts";
 import { HTTP_BUGS } from "./http-bugs.ts";
+import { HOT_BUGS } from "./hot-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
@@ -328,6 +329,7 @@ export const BUGS: readonly Bug[] = [
   ...HTTP_BUGS,
   ...LIMITS_BUGS,
   ...MERGED_BUGS,
+  ...HOT_BUGS,
   ...OUTCOME_BUGS,
   ...PERMIT_BUGS,
   ...CLOCK_BUGS,

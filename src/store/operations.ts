@@ -466,8 +466,7 @@ async function giveBack(
 
 async function settle(engine: TenantEngine, id: string, settlement: Settlement) {
   const { fence, from, sessionId, outcome, closes, tookBack, broughtBack = [], actor } = settlement;
-  const session = definedFields({ session_id: sessionId });
-  const isOurs = { fence, ...session, ...(from === undefined ? OPEN : FROM[from]) };
+  const isOurs = { fence, ...definedFields({ session_id: sessionId }), ...FROM[from ?? "open"] };
   const parts: Along[] = [
     {
       step: updateStep(OPERATIONS, id, isOurs, rowOfOutcome(outcome)),
@@ -494,9 +493,8 @@ async function settle(engine: TenantEngine, id: string, settlement: Settlement) 
   return settled(engine, id, [...parts, ...(settlement.along ?? [])]);
 }
 
-const OPEN = { status: { oneOf: ["started", "unknown"] } } as const;
-
 const FROM = {
+  open: { status: { oneOf: ["started", "unknown"] } },
   started: { status: "started" },
   abandoned: { status: "started", lease_until: { atMost: NOW } },
   unknown: { status: "unknown" },

@@ -12,11 +12,14 @@ export interface CommitCounts {
   ambiguous: number;
 }
 
+/** Also the call of the function that writes a group in one statement. */
+const COMMITS = /^(COMMIT$|SELECT [a-z_]+\.commit_)/;
+
 /** The pool as it is, with the fate of every COMMIT counted. */
 export function countingPool(pool: pg.Pool, counts: CommitCounts): PgPool {
   const counted = (client: pg.PoolClient): PgClient => ({
     async query<R>(query: PgQuery): Promise<{ rows: R[] }> {
-      if (query.text !== "COMMIT") return client.query(query as pg.QueryConfig) as Promise<never>;
+      if (!COMMITS.test(query.text)) return client.query(query as pg.QueryConfig) as Promise<never>;
       counts.commits += 1;
       try {
         return (await client.query(query as pg.QueryConfig)) as never;

@@ -143,7 +143,8 @@ async function others(client: pg.Client, what: string, narrow: string): Promise<
 /** Polls until a connection is committing. */
 async function untilCommitting(client: pg.Client): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
-    if (await others(client, "pid", "state = 'active' AND query = 'COMMIT'")) return;
+    const isCommitting = "(query = 'COMMIT' OR query LIKE 'SELECT sallyport.commit%')";
+    if (await others(client, "pid", `state = 'active' AND ${isCommitting}`)) return;
   }
 }
 

@@ -1,5 +1,6 @@
 // One statement for a whole group on PostgreSQL: the same as the general path, and right when its answer is lost.
 
+import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { change, insert, soundTrail } from "../../src/store/conformance/samples.ts";
@@ -32,7 +33,11 @@ const CALLS = 30;
 interface Opened {
   readonly url: string;
   readonly client: pg.Client;
-  open(over?: Partial<Parameters<typeof postgresEngine>[0]>, watch?: Watch): Promise<Engine>;
+  open(
+    over?: Partial<Parameters<typeof postgresEngine>[0]>,
+    watch?: Watch,
+    address?: string,
+  ): Promise<Engine>;
 }
 type Watch = (query: PgQuery, ask: () => Promise<unknown>) => Promise<unknown> | undefined;
 
@@ -46,8 +51,8 @@ async function opened(): Promise<Opened> {
   return {
     url: database.url,
     client,
-    async open(over = {}, watch = () => undefined) {
-      const options = { connectionString: database.url, max: 4, pipeline: true };
+    async open(over = {}, watch = () => undefined, address = database.url) {
+      const options = { connectionString: address, max: 4, pipeline: true };
       const pool = new pg.Pool(options).on("error", () => {});
       onTestFinished(() => endPool(pool));
       const parts = { random: systemRandom, timers: systemTimers, patienceMs: 4_000 };
@@ -211,6 +216,35 @@ test("it does not depend on the isolation that the database or the role prefers"
   for (const id of ["a", "b", "c"]) await engine.commit("acme", one(id));
   expect(statements).toBe(2);
   expect((await soundTrail(engine)).length).toBe(3);
+});
+
+test("a role that may only read and write rows may call it, and cannot do more with it [SM9]", async () => {
+  const { client, url, open } = await opened();
+  await (await open()).commit("acme", one("a"));
+  const role = `app_${randomUUID().slice(0, 8)}`;
+  await client.query(`CREATE ROLE ${role} LOGIN`);
+  onTestFinished(async () => {
+    await client.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  });
+  await client.query(`GRANT USAGE ON SCHEMA tested TO ${role};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tested TO ${role};
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tested TO ${role};
+    REVOKE UPDATE, DELETE ON tested.audit_blocks, tested.audit_entries FROM ${role}`);
+  let statements = 0;
+  const counted: Watch = ({ text }) => {
+    if (CALL.test(text)) statements += 1;
+    return undefined;
+  };
+  const address = new URL(url);
+  address.username = role;
+  const engine = await open({}, counted, address.href);
+  for (const id of ["b", "c"]) expect((await engine.commit("acme", one(id))).committed).toBe(true);
+  expect(statements).toBe(1);
+  await client.query(`REVOKE INSERT ON tested.audit_blocks FROM ${role}`);
+  await expect(engine.commit("acme", one("d"))).rejects.toMatchObject({
+    code: "store_unavailable",
+  });
+  expect(await soundTrail(engine)).toHaveLength(3);
 });
 
 test("without its function everything is written by the general path", async () => {

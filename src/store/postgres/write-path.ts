@@ -278,7 +278,8 @@ export class LostTail {
   }
 
   rememberFence(tenant: string, fence: number): void {
-    if (fence !== 0) this.#fences.set(tenant, fence);
+    if (fence === 0) this.#fences.delete(tenant);
+    else this.#fences.set(tenant, fence);
   }
 
   /** Whether anything was found to be lost. */
