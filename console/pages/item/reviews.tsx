@@ -31,6 +31,7 @@ export function Reviews({ decision, question }: Props) {
           none={waits}
         />
       )}
+      {decision.rawBytes !== undefined && <Badge>{decision.rawBytes} bytes</Badge>}
     </div>
   );
 }
