@@ -6,7 +6,6 @@ import {
   data,
   flag,
   instant,
-  integer,
   key,
   oneOf,
   prose,
@@ -100,8 +99,6 @@ export const DECISIONS = record(
       raw: bytes(),
       metadata: data<Metadata>({ check: isObject }).as("diff_metadata"),
     },
-    /** The size of the payload. */
-    rawBytes: integer(0).optional(),
     /** Null while it mirrors the diff's. */
     metadata: data<Metadata>({ check: isObject }).optional(),
     origin: oneOf(["port"]).optional(),
@@ -162,7 +159,6 @@ export function newDraft(sessionId: SessionId, diff: Diff, now: Instant): Decisi
     sessionId,
     state: "pending_tech",
     diff,
-    rawBytes: undefined,
     metadata: diff.metadata,
     techVerdict: NO_VERDICT,
     bizVerdict: NO_VERDICT,

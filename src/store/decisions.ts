@@ -400,7 +400,6 @@ export function rowOfDraft(draft: Decision): Values {
     sessionId,
     state,
     diff,
-    rawBytes: diff.raw.byteLength,
     metadata: metadata === diff.metadata ? null : metadata,
     origin: draft.origin,
     asked: false,

@@ -31,7 +31,6 @@ export function Reviews({ decision, question }: Props) {
           none={waits}
         />
       )}
-      {decision.rawBytes !== undefined && <Badge>{decision.rawBytes} bytes</Badge>}
     </div>
   );
 }

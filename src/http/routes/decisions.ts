@@ -62,7 +62,7 @@ export const decision = z.object({
     DECISIONS,
     // biome-ignore format: a list
     [
-      "metadata", "techVerdict", "bizVerdict", "executionProof", "executionError", "rawBytes", "createdAt", "updatedAt",
+      "metadata", "techVerdict", "bizVerdict", "executionProof", "executionError", "createdAt", "updatedAt",
     ],
     {
       metadata: jsonObject,

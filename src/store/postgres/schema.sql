@@ -103,7 +103,6 @@ CREATE TABLE sallyport.decisions (
   source_tool text NOT NULL,
   raw bytea NOT NULL,
   diff_metadata text NOT NULL,
-  raw_bytes bigint,
   metadata text,
   origin text,
   tech_verdict text,
@@ -117,7 +116,6 @@ CREATE TABLE sallyport.decisions (
   updated_at bigint NOT NULL,
   CONSTRAINT decisions_origin_check CHECK ((origin = 'port'::text)),
   CONSTRAINT decisions_pkey PRIMARY KEY (id, tenant),
-  CONSTRAINT decisions_raw_bytes_check CHECK ((raw_bytes >= 0)),
   CONSTRAINT decisions_state_check CHECK ((state = ANY (ARRAY['pending_tech'::text, 'pending_ml'::text, 'approved'::text, 'rejected_tech'::text, 'rejected_ml'::text, 'executed'::text, 'failed'::text])))
 );
 

@@ -76,7 +76,6 @@ CREATE TABLE decisions (
   source_tool TEXT NOT NULL,
   raw BLOB NOT NULL,
   diff_metadata TEXT NOT NULL,
-  raw_bytes INTEGER,
   metadata TEXT,
   origin TEXT,
   tech_verdict TEXT,
@@ -89,7 +88,6 @@ CREATE TABLE decisions (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   CHECK (state IN ('pending_tech','pending_ml','approved','rejected_tech','rejected_ml','executed','failed')),
-  CHECK (raw_bytes >= 0),
   CHECK (origin IN ('port'))
 ) STRICT;
 
