@@ -119,7 +119,7 @@ export interface Rate {
 const SWEEP_EVERY = 10_000;
 
 /** Rate limit per sender: a sender above its rate gets the time to wait; others are not affected. */
-/** The calls that run in this server, so that somebody else than their sender can abort them. */
+/** The calls that run in this server, so that others than their sender can abort them. */
 export class RunningCalls {
   readonly #running = new Map<string, Set<AbortController>>();
 

@@ -88,7 +88,7 @@ function runningKey(tenant: string, sessionId: string, callId: string): string {
   return JSON.stringify([tenant, sessionId, callId]);
 }
 
-/** Runs calls that end when their sender hangs up, or somebody cancels one of them. */
+/** Runs calls that end when their sender hangs up, or another person cancels one of them. */
 async function running<Result>(
   call: Call,
   sessionId: string,
