@@ -24,9 +24,9 @@ const FEW = 10_000;
 const MANY = 50_000;
 
 /**
- * A call that a person is asked about: asked (three commits, until it is pending), answered (the yes, the intent, the
- * outcome: three commits, until it is executed). The floor writes the same rows and entries in the same number of commits by
- * hand, 64 cycles to a commit; it looks at nothing, checks nothing and hashes nothing.
+ * A call that a person is asked about: asked (one commit, until it is pending), answered (the yes with the intent, then the
+ * outcome: two commits, until it is executed). The floor writes the same rows and a block of the log as long in the same
+ * number of commits by hand, 64 cycles to a commit; it looks at nothing, checks nothing, hashes nothing and packs nothing.
  */
 export async function* interactionBenches(
   wanted: (name: string) => boolean,

@@ -15,13 +15,17 @@ export function printHeader(): void {
   print(WIDTHS.map((width) => "-".repeat(width - 1)));
 }
 
-export function printResult({ name, value, unit, against = "", ratio, goal = "" }: Result): void {
+export function printResult(result: Result): void {
+  print(cellsOf(result));
+}
+
+export function cellsOf({ name, value, unit, against = "", ratio, goal = "" }: Result): string[] {
   const shown = ratio === undefined ? "" : ratio.toFixed(2);
-  print([name, amount(value), unit, against, shown, goal]);
+  return [name, amount(value), unit, against, shown, goal];
 }
 
 function amount(value: number): string {
-  return value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3);
+  return value >= 99.5 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3);
 }
 
 function print(cells: readonly string[]): void {

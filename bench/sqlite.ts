@@ -29,8 +29,7 @@ export async function* sqliteBenches(wanted: (name: string) => boolean): AsyncGe
     floors.close();
     const value = median(rates.product);
     const goals: Record<number, { [floor: string]: string }> = {
-      1: { raw: ">= 0.6" },
-      64: { raw: ">= 5", group: ">= 0.25" },
+      64: { raw: ">= 5", group: ">= 0.5" },
     };
     for (const against of ["raw", "raw+entry", "group"] as const) {
       const goal = goals[sessions]?.[against];

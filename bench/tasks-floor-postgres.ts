@@ -1,6 +1,6 @@
 import pg from "pg";
 import { MIGRATIONS } from "../src/store/postgres/schema.ts";
-import { ENTRY } from "./floors/rows.ts";
+import { bodiesOf, ENTRY, HEAD, postgresBlock } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";
 
@@ -41,10 +41,8 @@ FROM best WHERE d.id = best.id RETURNING d.id`,
 UPDATE ${SCHEMA}.tasks AS d SET status = 'completed', claimer = 'worker', claimed_at = $2, completed_at = $2, result = $3, fence = 2, version = 3
 FROM gone WHERE d.id = gone.id`,
   };
-  const log = {
-    name: "log",
-    text: `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $3, id, '', $5, $6, $7, $8 FROM unnest($4::text[]) WITH ORDINALITY AS x(id, n)`,
-  };
+  const block = postgresBlock(SCHEMA);
+  const bodyOf = bodiesOf([ENTRY]);
   let seq = 0;
 
   async function claim(client: pg.PoolClient, count: number): Promise<string[]> {
@@ -54,13 +52,10 @@ FROM gone WHERE d.id = gone.id`,
   }
   const complete = (client: pg.PoolClient, some: string[]) =>
     client.query({ ...finish, values: [some, Date.now(), RESULT] });
-  async function logged(client: pg.PoolClient, some: string[]): Promise<void> {
-    const { type, actor, data, salt, hash } = ENTRY;
-    await client.query({
-      ...log,
-      values: [seq, Date.now(), type, some, actor, data, salt, hash],
-    });
-    seq += some.length;
+  async function logged(client: pg.PoolClient, entries: number): Promise<void> {
+    seq += entries;
+    const values = ["bench", seq, Date.now(), HEAD, bodyOf(entries)];
+    await client.query({ ...block, values });
   }
 
   return {
@@ -75,17 +70,17 @@ FROM gone WHERE d.id = gone.id`,
       await Promise.all(workers);
       return each * connections;
     },
-    /** The same writes as the product's, `size` tasks with their entries per commit. */
+    /** The same writes as the product's, `size` tasks with the block of their entries per commit. */
     group: (size, total) => async () => {
       const client = await pool.connect();
       for (let done = 0; done < total; done += size) {
         await client.query("BEGIN");
         const some = await claim(client, size);
-        await logged(client, some);
+        await logged(client, some.length);
         await client.query("COMMIT");
         await client.query("BEGIN");
         await complete(client, some);
-        await logged(client, some);
+        await logged(client, some.length);
         await client.query("COMMIT");
       }
       client.release();

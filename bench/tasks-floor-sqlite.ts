@@ -1,6 +1,6 @@
 import Sqlite from "better-sqlite3";
 import { MIGRATIONS } from "../src/store/sqlite/database.ts";
-import { ENTRY, SQLITE_ENTRY } from "./floors/rows.ts";
+import { bodiesOf, ENTRY, HEAD, SQLITE_BLOCK } from "./floors/rows.ts";
 import type { Work } from "./rounds.ts";
 import { CLAIM_MS, FACTS, RESULT } from "./tasks-rows.ts";
 
@@ -36,12 +36,12 @@ WHERE ord IN (SELECT ord FROM task_queue WHERE tenant = 'bench' AND lane = 'read
   const close = db.prepare(
     "UPDATE tasks SET status = 'completed', claimer = ?, claimed_at = ?, completed_at = ?, result = ?, fence = 2, version = 3 WHERE tenant = 'bench' AND id = ?",
   );
-  const entry = db.prepare(SQLITE_ENTRY);
+  const block = db.prepare(SQLITE_BLOCK);
+  const bodyOf = bodiesOf([ENTRY]);
   let seq = 0;
-  const log = (subject: string): void => {
-    seq += 1;
-    const { type, actor, data, salt, hash } = ENTRY;
-    entry.run(seq, Date.now(), type, subject, "", actor, data, salt, hash);
+  const log = (entries: number): void => {
+    seq += entries;
+    block.run(seq, Date.now(), HEAD, bodyOf(entries));
   };
   const take = (count: number): string[] =>
     (claim.all("worker", Date.now(), Date.now() + CLAIM_MS, count) as { id: string }[]).map(
@@ -60,19 +60,17 @@ WHERE ord IN (SELECT ord FROM task_queue WHERE tenant = 'bench' AND lane = 'read
       }
       return total;
     },
-    /** The same writes as the product's, `size` tasks with their entries per commit. */
+    /** The same writes as the product's, `size` tasks with the block of their entries per commit. */
     group: (size, total) => async () => {
       for (let done = 0; done < total; done += size) {
         let ids: string[] = [];
         db.transaction(() => {
           ids = take(size);
-          for (const one of ids) log(one);
+          log(ids.length);
         })();
         db.transaction(() => {
-          for (const one of ids) {
-            finish(one);
-            log(one);
-          }
+          for (const one of ids) finish(one);
+          log(ids.length);
         })();
       }
       return total;

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { MIGRATIONS } from "../../src/store/postgres/schema.ts";
 import type { Work } from "../rounds.ts";
-import { DECISION, ENTRY, STEPS } from "./rows.ts";
+import { bodiesOf, DECISION, ENTRY, HEAD, postgresBlock, STEPS } from "./rows.ts";
 
 const SCHEMA = "floor";
 const { tool, raw, metadata } = DECISION;
@@ -46,40 +46,34 @@ export async function postgresFloors(url: string): Promise<{
     value,
   }));
 
-  const logOne = {
-    name: "log-one",
-    text: `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-  };
+  const block = postgresBlock(SCHEMA);
+  const bodyOf = bodiesOf([ENTRY]);
 
-  type Wrap = (id: string, session: string, write: () => Promise<unknown>) => Promise<void>;
+  type Wrap = (write: () => Promise<unknown>) => Promise<void>;
 
   async function oneByOne(client: pg.PoolClient, count: number, wrap: Wrap): Promise<void> {
     const [session = ""] = newSessions(1);
     for (const id of newIds(count)) {
       const values = [id, session, tool, raw, metadata, Date.now()];
-      await wrap(id, session, () => client.query({ ...insertOne, values }));
+      await wrap(() => client.query({ ...insertOne, values }));
       for (const { name, text, value } of updateOne) {
-        await wrap(id, session, () =>
-          client.query({ name, text, values: [value, Date.now(), id] }),
-        );
+        await wrap(() => client.query({ name, text, values: [value, Date.now(), id] }));
       }
     }
   }
 
-  const bare: Wrap = async (_id, _session, write) => {
+  const bare: Wrap = async (write) => {
     await write();
   };
 
   /** Each connection numbers its own entries, so that they do not wait for each other. */
   function logging(client: pg.PoolClient, chain: string): Wrap {
     let nr = 0;
-    const { type, actor, data, salt, hash } = ENTRY;
-    return async (id, session, write) => {
+    return async (write) => {
       nr += 1;
       await client.query("BEGIN");
       await write();
-      const values = [chain, nr, Date.now(), type, id, session, actor, data, salt, hash];
-      await client.query({ ...logOne, values });
+      await client.query({ ...block, values: [chain, nr, Date.now(), HEAD, bodyOf(1)] });
       await client.query("COMMIT");
     };
   }
@@ -109,41 +103,31 @@ export async function postgresFloors(url: string): Promise<{
     text: `UPDATE ${SCHEMA}.decisions SET ${column} = $1, state = '${to}', updated_at = $2 WHERE id = ANY($3) AND ${HIDDEN} = '${from}'`,
     value,
   }));
-  const logMany = {
-    name: "log-many",
-    text: `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $1 + n, $2, $4, id, session, $6, $7, $8, $9 FROM unnest($3::text[], $5::text[]) WITH ORDINALITY AS x(id, session, n)`,
-  };
 
-  async function together(
-    client: pg.PoolClient,
-    write: () => Promise<unknown>,
-    { ids: group, names }: { ids: string[]; names: string[] },
-  ) {
+  async function together(client: pg.PoolClient, write: () => Promise<unknown>, entries: number) {
     await client.query("BEGIN");
     await write();
-    const { type, actor, data, salt, hash } = ENTRY;
-    const values = [seq, Date.now(), group, type, names, actor, data, salt, hash];
-    await client.query({ ...logMany, values });
+    seq += entries;
+    await client.query({ ...block, values: ["bench", seq, Date.now(), HEAD, bodyOf(entries)] });
     await client.query("COMMIT");
-    seq += group.length;
   }
 
   return {
     /** One row, one commit per transition, so many connections at once. */
     raw: (connections, total) => () => atOnce(connections, total, () => bare),
-    /** The same in a transaction with the entry that the product writes beside each row. */
+    /** The same in a transaction with the block of one entry that the product writes beside each row. */
     rawWithEntry: (connections, total) => () => atOnce(connections, total, logging),
-    /** The same writes as the product's, `size` transitions with their entries per commit. */
+    /** The same writes as the product's, `size` transitions with the block of their entries per commit. */
     group: (size, total) => async () => {
       const client = await pool.connect();
       const names = newSessions(size);
       for (let done = 0; done < total; done += size) {
-        const group = { ids: newIds(size), names };
-        const values = [group.ids, names, tool, raw, metadata, Date.now()];
-        await together(client, () => client.query({ ...insertMany, values }), group);
+        const ids = newIds(size);
+        const values = [ids, names, tool, raw, metadata, Date.now()];
+        await together(client, () => client.query({ ...insertMany, values }), size);
         for (const { name, text, value } of updateMany) {
-          const query = { name, text, values: [value, Date.now(), group.ids] };
-          await together(client, () => client.query(query), group);
+          const query = { name, text, values: [value, Date.now(), ids] };
+          await together(client, () => client.query(query), size);
         }
       }
       client.release();

@@ -1,5 +1,5 @@
 import Sqlite from "better-sqlite3";
-import { type Block, unpackBlock } from "../../src/model/audit-entry.ts";
+import { type AuditEntry, type Block, unpackBlock } from "../../src/model/audit-entry.ts";
 
 export type Cell = string | number | bigint | Uint8Array | null;
 export type Row = Readonly<Record<string, Cell>>;
@@ -8,7 +8,7 @@ export type TableName = "decisions" | "interactions" | "operations";
 /** The rows and entries that one finished cycle of the product has left behind: the floors write the same bytes by hand. */
 export interface Sample {
   readonly rows: Readonly<Record<TableName, Row>>;
-  readonly entries: readonly Row[];
+  readonly entries: readonly AuditEntry[];
 }
 
 export function sampleOf(file: string): Sample {
@@ -30,7 +30,7 @@ export function sampleOf(file: string): Sample {
   db.close();
   const subjects = [id, idIn("operations", id)];
   const entries = blocks
-    .flatMap((block) => unpackBlock("", block, "").map((entry) => ({ ...entry, at: block.at })))
+    .flatMap((block) => unpackBlock("", block, ""))
     .filter(({ subject }) => subjects.includes(subject));
   return { rows, entries };
 }
@@ -49,7 +49,10 @@ export interface Update {
   readonly where: Row;
 }
 
-/** One commit of the product: the row writes, and which of the entries. Its looks (`require`, reads) are left out. */
+/**
+ * One commit of the product: the row writes, and which of the entries are its block. Left out are its looks (`require`, reads) and
+ * the row by which a repeated call finds its decision.
+ */
 export interface Commit {
   readonly writes: readonly (Insert | Update)[];
   readonly entries: readonly number[];
@@ -62,31 +65,13 @@ const decide = (column: string, from: string, to: string): Update => ({
   where: { state: from },
 });
 
-/** Asked: staged, technical review, business review with preview and question. */
+/** Asked: decision with its technical verdict, preview and question, written once. */
 export const ASK: readonly Commit[] = [
   {
     writes: [
       {
         insert: "decisions",
-        at: {
-          state: "pending_tech",
-          tech_verdict: null,
-          biz_verdict: null,
-          execution_proof: null,
-          asked: 0,
-        },
-      },
-    ],
-    entries: [0],
-  },
-  { writes: [decide("tech_verdict", "pending_tech", "pending_ml")], entries: [1] },
-  {
-    writes: [
-      {
-        update: "decisions",
-        set: [],
-        at: { asked: 1 },
-        where: { state: "pending_ml", asked: 0 },
+        at: { state: "pending_ml", biz_verdict: null, execution_proof: null, asked: 1 },
       },
       {
         insert: "interactions",
@@ -100,11 +85,11 @@ export const ASK: readonly Commit[] = [
         },
       },
     ],
-    entries: [2, 3],
+    entries: [0, 1, 2, 3],
   },
 ];
 
-/** Answered: the yes with the decision's move, the intent, the outcome with the decision's last move. */
+/** Answered: the yes with the decision's move and the intent, then the outcome with the decision's last move. */
 export const ANSWER: readonly Commit[] = [
   {
     writes: [
@@ -124,17 +109,12 @@ export const ANSWER: readonly Commit[] = [
         where: { status: "open", version: 1 },
       },
       decide("biz_verdict", "pending_ml", "approved"),
-    ],
-    entries: [4, 5],
-  },
-  {
-    writes: [
       {
         insert: "operations",
         at: { status: "started", output: null, stored_path: null, state_version: null },
       },
     ],
-    entries: [6],
+    entries: [4, 5, 6],
   },
   {
     writes: [

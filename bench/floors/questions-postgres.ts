@@ -12,6 +12,7 @@ import {
   type Update,
   updatedCells,
 } from "./question-rows.ts";
+import { bodiesOf, HEAD, postgresBlock } from "./rows.ts";
 
 const SCHEMA = "floor";
 
@@ -41,8 +42,8 @@ export async function postgresQuestionFloors(
       name: `${nr}-${index}`,
       ...("insert" in write ? inserting(write) : updating(write)),
     }));
-    const logs = entries.map((index) => sample.entries[index] ?? {});
-    return { all, logs };
+    const bodyOf = bodiesOf(sample.entries.filter((_, index) => entries.includes(index)));
+    return { all, bodyOf, entries: entries.length };
   }
 
   function inserting(write: Insert) {
@@ -76,11 +77,7 @@ export async function postgresQuestionFloors(
     return { text, values };
   }
 
-  const log = `INSERT INTO ${SCHEMA}.audit_entries (tenant, seq, at, type, subject, session, actor, data, salt, hash) SELECT 'bench', $3 + n, $4, $5, x.id, x.session, $6, $7, $8, $9 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x(id, session, n)`;
-  const chain = `UPDATE ${SCHEMA}.chains SET seq = $1, hash = $2, at = $3 WHERE tenant = 'bench'`;
-  await client.query(
-    `INSERT INTO ${SCHEMA}.chains (tenant, seq, hash, at) VALUES ('bench', 0, '', 0)`,
-  );
+  const block = postgresBlock(SCHEMA);
   const plans = {
     ask: ASK.map(prepared),
     answer: ANSWER.map((one, nr) => prepared(one, nr + ASK.length)),
@@ -88,23 +85,16 @@ export async function postgresQuestionFloors(
 
   async function together(commits: typeof plans.ask, group: typeof waiting): Promise<void> {
     const own = [group.map(({ id }) => id), group.map(({ session }) => session)];
-    for (const { all, logs } of commits) {
+    for (const { all, bodyOf, entries } of commits) {
       await client.query("BEGIN");
       for (const { name, text, values } of all) {
         const { rowCount } = await client.query({ name, text, values: [...own, ...values] });
         if (rowCount !== group.length)
           throw new Error(`${rowCount} rows instead of ${group.length}: ${text}`);
       }
-      for (const { type, actor, data, salt, hash } of logs) {
-        const values = [...own, seq, Date.now(), type, actor, data, salt, hash];
-        await client.query({ name: "log", text: log, values });
-        seq += group.length;
-      }
-      await client.query({
-        name: "chain",
-        text: chain,
-        values: [seq, logs[0]?.["hash"], Date.now()],
-      });
+      seq += group.length * entries;
+      const values = ["bench", seq, Date.now(), HEAD, bodyOf(group.length)];
+      await client.query({ ...block, values });
       await client.query("COMMIT");
     }
   }

@@ -14,7 +14,7 @@ import {
   type Update,
   updatedCells,
 } from "./question-rows.ts";
-import { SQLITE_ENTRY } from "./rows.ts";
+import { bodiesOf, HEAD, SQLITE_BLOCK } from "./rows.ts";
 
 /** What a question, its answer and its execution leave behind, written by hand: so many cycles share each commit. */
 export function sqliteQuestionFloors(
@@ -27,7 +27,7 @@ export function sqliteQuestionFloors(
   db.pragma("wal_autocheckpoint = 4000");
   db.pragma("cache_size = -8192");
   for (const { sql } of MIGRATIONS) db.exec(sql);
-  const entry = db.prepare(SQLITE_ENTRY);
+  const block = db.prepare(SQLITE_BLOCK);
   let ids = 0;
   let seq = 0;
   let waiting: { id: string; session: string }[] = [];
@@ -35,13 +35,11 @@ export function sqliteQuestionFloors(
 
   function prepared({ writes, entries }: Commit) {
     const run = writes.map((write) => ("insert" in write ? inserting(write) : updating(write)));
-    return (id: string, session: string) => {
-      for (const one of run) one(id, session);
-      for (const index of entries) {
-        const { type, actor, data, salt, hash } = sample.entries[index] ?? {};
-        seq += 1;
-        entry.run(seq, Date.now(), type, id, session, actor, data, salt, hash);
-      }
+    const bodyOf = bodiesOf(sample.entries.filter((_, index) => entries.includes(index)));
+    return (group: typeof waiting) => {
+      for (const { id, session } of group) for (const one of run) one(id, session);
+      seq += group.length * entries.length;
+      block.run(seq, Date.now(), HEAD, bodyOf(group.length));
     };
   }
 
@@ -79,9 +77,7 @@ export function sqliteQuestionFloors(
 
   function together(commits: typeof plans.ask, group: typeof waiting): void {
     for (const commit of commits) {
-      db.transaction(() => {
-        for (const { id, session } of group) commit(id, session);
-      })();
+      db.transaction(() => commit(group))();
     }
   }
 

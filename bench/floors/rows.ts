@@ -1,3 +1,6 @@
+import { randomUUID } from "node:crypto";
+import { type AuditEntry, packBlock } from "../../src/model/audit-entry.ts";
+
 /** The rows a cycle leaves behind, as long as the product's own, for the floors to write without any of its logic. */
 const verdict = JSON.stringify({
   approved: true,
@@ -24,9 +27,39 @@ export const ENTRY = {
   hash: "9".repeat(64),
 } as const;
 
-/** On SQLite: place, time, type, subject, session, actor, data, salt, hash; all in the first chain. */
-export const SQLITE_ENTRY =
-  "INSERT INTO audit_entries (ord, at, type, subject, session, actor, data, salt, hash) VALUES ((1 << 32) | ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/** On SQLite: number of the last entry, time, head, body; all in the first chain. */
+export const SQLITE_BLOCK =
+  "INSERT INTO audit_blocks (ord, at, head, body) VALUES ((1 << 32) | ?, ?, ?, ?)";
+
+/** On PostgreSQL: tenant, number of the last entry, time, head, body. */
+export const postgresBlock = (schema: string) => ({
+  name: "block",
+  text: `INSERT INTO ${schema}.audit_blocks (tenant, last, at, head, body) VALUES ($1, $2, $3, $4, $5)`,
+});
+
+export const HEAD = Buffer.alloc(32, 9);
+
+/** What is said in an entry, without the places that differ from one to the next. */
+type Said = Pick<AuditEntry, "type" | "actor" | "data">;
+
+/**
+ * Makes bodies of blocks about as long as the product's: one commit's entries for so many records, packed once for each number of
+ * records, so that a floor that writes them packs nothing.
+ */
+export function bodiesOf(said: readonly Said[]): (records: number) => Uint8Array {
+  const made = new Map<number, Uint8Array>();
+  return (records) => {
+    const known = made.get(records);
+    if (known !== undefined) return known;
+    const entries = Array.from({ length: records }, () => {
+      const [subject, session] = [randomUUID(), `session-1-${randomUUID().slice(0, 2)}`];
+      return said.map((one) => ({ ...one, subject, session, salt: randomUUID() }));
+    });
+    const body = packBlock(entries.flat() as readonly Partial<AuditEntry>[] as AuditEntry[]);
+    made.set(records, body);
+    return body;
+  };
+}
 
 /** The moves of one cycle after its insert: column to fill, from, to. */
 export const STEPS = [

@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3";
 import { MIGRATIONS } from "../../src/store/sqlite/database.ts";
 import type { Work } from "../rounds.ts";
-import { DECISION, ENTRY, SQLITE_ENTRY, STEPS } from "./rows.ts";
+import { bodiesOf, DECISION, ENTRY, HEAD, SQLITE_BLOCK, STEPS } from "./rows.ts";
 
 /** Plain better-sqlite3 over the same tables and indexes, with the same durability, and none of our code. */
 export function sqliteFloors(file: string): {
@@ -23,7 +23,8 @@ export function sqliteFloors(file: string): {
     ),
     value,
   }));
-  const entry = db.prepare(SQLITE_ENTRY);
+  const block = db.prepare(SQLITE_BLOCK);
+  const bodyOf = bodiesOf([ENTRY]);
   const { tool, raw, metadata } = DECISION;
   let ids = 0;
   let seq = 0;
@@ -41,10 +42,9 @@ export function sqliteFloors(file: string): {
     const now = Date.now();
     insert.run(id, session, tool, raw, metadata, now, now);
   };
-  const log = (id: string, session: string): void => {
-    seq += 1;
-    const { type, actor, data, salt, hash } = ENTRY;
-    entry.run(seq, Date.now(), type, id, session, actor, data, salt, hash);
+  const log = (entries: number): void => {
+    seq += entries;
+    block.run(seq, Date.now(), HEAD, bodyOf(entries));
   };
   return {
     /** One row, one commit per transition. */
@@ -56,41 +56,37 @@ export function sqliteFloors(file: string): {
       }
       return total;
     },
-    /** The same, with the entry that the product writes beside each row. */
+    /** The same, with the block of one entry that the product writes beside each row. */
     rawWithEntry: (total) => async () => {
       const session = newSession();
       for (const id of newIds(total)) {
         db.transaction(() => {
           stage(id, session);
-          log(id, session);
+          log(1);
         })();
         for (const { statement, value } of updates) {
           db.transaction(() => {
             statement.run(value, Date.now(), id);
-            log(id, session);
+            log(1);
           })();
         }
       }
       return total;
     },
-    /** The same writes as the product's, `size` transitions with their entries per commit. */
+    /** The same writes as the product's, `size` transitions with the block of their entries per commit. */
     group: (size, total) => async () => {
       const sessions = Array.from({ length: size }, newSession);
       for (let done = 0; done < total; done += size) {
         const ids = newIds(size);
         const group = sessions.map((session, n) => ({ id: ids[n] ?? "", session }));
         db.transaction(() => {
-          for (const { id, session } of group) {
-            stage(id, session);
-            log(id, session);
-          }
+          for (const { id, session } of group) stage(id, session);
+          log(size);
         })();
         for (const { statement, value } of updates) {
           db.transaction(() => {
-            for (const { id, session } of group) {
-              statement.run(value, Date.now(), id);
-              log(id, session);
-            }
+            for (const { id } of group) statement.run(value, Date.now(), id);
+            log(size);
           })();
         }
       }

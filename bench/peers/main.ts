@@ -2,10 +2,10 @@
 // `-- --previous PATH` measures the earlier release in that checkout as well, `-- --quick` only shows that it all works.
 
 import { writeFile } from "node:fs/promises";
-import { availableParallelism, loadavg } from "node:os";
 import path from "node:path";
 import { startPostgres } from "../../tests/support/postgres-server.ts";
 import { isQuick, previousIn } from "../checkout.ts";
+import { conditionsFromNow } from "../page.ts";
 import { scratch } from "../scratch.ts";
 import { type Behaviour, observe } from "./behaviours.ts";
 import { type Cost, measureCost } from "./costs.ts";
@@ -24,8 +24,7 @@ const doesWrite = process.argv.includes("--write");
 if (doesWrite && isQuick) throw new Error("--quick measures nothing that could be written");
 
 const began = performance.now();
-const load = () => Number(loadavg()[0]?.toFixed(1));
-const loadBefore = load();
+const conditions = conditionsFromNow();
 const server = await startPostgres({ durable: true });
 try {
   await using folder = await scratch();
@@ -47,14 +46,7 @@ try {
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, look));
   behaviours.sort((one, other) => kinds.indexOf(one.system) - kinds.indexOf(other.system));
 
-  const conditions = {
-    date: new Date().toISOString().slice(0, 10),
-    node: process.version,
-    cores: availableParallelism(),
-    loadBefore,
-    loadAfter: load(),
-  };
-  const results = { conditions, rates, sizes, costs, pending, behaviours };
+  const results = { conditions: conditions(), rates, sizes, costs, pending, behaviours };
   const file = path.join(import.meta.dirname, "results.json");
   if (!isQuick) await writeFile(file, `${JSON.stringify(results, null, 2)}\n`);
   printTables(results);

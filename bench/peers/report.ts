@@ -1,5 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
-import path from "node:path";
+import { type Conditions, inWords, markdown, type Table, writeFigures } from "../page.ts";
 import type { Behaviour } from "./behaviours.ts";
 import type { Cost } from "./costs.ts";
 import type { Pending } from "./pending.ts";
@@ -7,13 +6,7 @@ import type { Rate, Size } from "./rates.ts";
 
 export interface Results {
   /** The load tells how much to trust: the run itself makes about 2. */
-  readonly conditions: {
-    readonly date: string;
-    readonly node: string;
-    readonly cores: number;
-    readonly loadBefore: number;
-    readonly loadAfter: number;
-  };
+  readonly conditions: Conditions;
   readonly rates: readonly Rate[];
   readonly sizes: readonly Size[];
   readonly costs: readonly Cost[];
@@ -21,37 +14,22 @@ export interface Results {
   readonly behaviours: readonly Behaviour[];
 }
 
-interface Table {
+interface Titled extends Table {
   readonly title: string;
-  readonly head: readonly string[];
-  readonly rows: readonly (readonly string[])[];
 }
 
-const PAGE = path.join(import.meta.dirname, "../../docs/proof/peers.md");
-
 export function printTables(results: Results): void {
-  console.log(inWords(results));
+  console.log(inWords(results.conditions));
   for (const table of tablesOf(results)) console.log(`\n${table.title}\n\n${markdown(table)}`);
 }
 
-/** Replaces what stands between the two marks of the page, so that its words and the figures of a run stay together. */
 export async function writePage(results: Results): Promise<void> {
-  const text = await readFile(PAGE, "utf8");
-  const [start, end] = ["<!-- figures -->", "<!-- end of figures -->"];
-  const [before, after] = [text.indexOf(start), text.indexOf(end)];
-  if (before < 0 || after < before) throw new Error(`${PAGE} has no marks for the figures`);
   const tables = tablesOf(results).map((table) => `### ${table.title}\n\n${markdown(table)}`);
-  const figures = [start, inWords(results), "", tables.join("\n\n"), "", ""].join("\n");
-  await writeFile(PAGE, text.slice(0, before) + figures + text.slice(after));
+  const figures = [inWords(results.conditions), "", tables.join("\n\n")].join("\n");
+  await writeFigures("proof/peers.md", "figures", figures);
 }
 
-function inWords({ conditions }: Results): string {
-  const { date, node, cores, loadBefore, loadAfter } = conditions;
-  const load = `load ${loadBefore} before and ${loadAfter} at the end`;
-  return `Measured ${date} on ${cores} cores with Node ${node.slice(1)}, ${load}.`;
-}
-
-function tablesOf(results: Results): readonly Table[] {
+function tablesOf(results: Results): readonly Titled[] {
   const { behaviours } = results;
   return [
     cyclesOf(results, 64),
@@ -77,7 +55,7 @@ function tablesOf(results: Results): readonly Table[] {
   ];
 }
 
-function cyclesOf({ rates }: Results, callers: number): Table {
+function cyclesOf({ rates }: Results, callers: number): Titled {
   return {
     title: callers === 1 ? "One caller" : `${callers} callers at once`,
     head: [
@@ -106,7 +84,7 @@ function cyclesOf({ rates }: Results, callers: number): Table {
   };
 }
 
-function costsOf({ costs, sizes }: Results): Table {
+function costsOf({ costs, sizes }: Results): Titled {
   return {
     title: "What a cycle costs the database",
     head: [
@@ -126,7 +104,7 @@ function costsOf({ costs, sizes }: Results): Table {
   };
 }
 
-function pendingOf({ pending }: Results): Table {
+function pendingOf({ pending }: Results): Titled {
   return {
     title: "Memory of what is pending",
     head: ["system", "on the heap per pending call", "of RSS per pending call", "measured with"],
@@ -149,7 +127,7 @@ const AIMS = [
   { callers: 64, system: "graphile-worker.postgres", aim: 1.5 },
 ] as const;
 
-function aimsOf({ rates }: Results): Table {
+function aimsOf({ rates }: Results): Titled {
   return {
     title: "What an approved call is to reach",
     head: ["beside", "callers", "an approved call is", "aim", ""],
@@ -171,10 +149,5 @@ function times(count: number): string {
 }
 
 function amount(value: number): string {
-  return value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(2);
-}
-
-function markdown({ head, rows }: Table): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  return [line(head), `|${head.map(() => "---").join("|")}|`, ...rows.map(line)].join("\n");
+  return value >= 99.5 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(2);
 }

@@ -1,4 +1,4 @@
-// Where somebody wanted to go before they had to sign in. The sign-in may happen in another tab, so it is kept for all of them.
+// Where a person wanted to go before they had to sign in. The sign-in may happen in another tab, so it is kept for all of them.
 
 const NAME = "sallyport.return";
 const LASTS_MS = 60 * 60_000;

@@ -348,7 +348,7 @@ async function writeAtOnce(handle: FileHandle, text: string): Promise<void> {
   const { bytesWritten } = await handle.write(bytes);
   if (bytesWritten === bytes.length) return;
   const hint =
-    "The disk of the anchor file is probably full; make room, it is tried again by itself.";
+    "The disk of the anchor file is probably full; free some space, it is tried again by itself.";
   throw new SallyportError("store_unavailable", {
     written: bytesWritten,
     wanted: bytes.length,

@@ -327,7 +327,7 @@ async function askOrCall(
   // The probe may have been slow: another process may have taken over, or an operator may have stopped everything.
   const begun = isWanted(order) ? await tryAgain(context, order, operation) : undefined;
   if (begun !== undefined) return act(context, order, begun, repeats + 1);
-  const why = isWanted(order) ? NOT_AGAIN : "nobody waits for it any more";
+  const why = isWanted(order) ? NOT_AGAIN : "its caller no longer waits for it";
   const result = { text: `Not executed: ${reason}; ${why}.`, isError: true };
   return settle(context, order, operation, result);
 }

@@ -19,7 +19,7 @@ export interface BreakerTerms {
 export interface Breakers {
   /** Of every tool that has failed at least once. */
   list(): Promise<readonly ToolBreaker[]>;
-  /** Throws not_found, not_allowed for whoever may not decide, illegal_transition for one that is not open. */
+  /** Throws not_found, not_allowed for a person who may not decide, illegal_transition for one that is not open. */
   close(tool: string, how: { readonly by: string; readonly reason: string }): Promise<ToolBreaker>;
 }
 

@@ -101,7 +101,7 @@ export async function wasGivenBack(
   return operation?.status === "returned" && operation.decisionId === "";
 }
 
-/** What people approved and nobody has begun is permitted now; every other answer stays. */
+/** What people approved and no process has begun is permitted now; every other answer stays. */
 export async function permitApproved(
   context: GateContext,
   answer: CallAnswer,

@@ -98,7 +98,7 @@ class Batch {
     const left = [...this.#running];
     this.#running.clear();
     this.#close();
-    for (const { stop } of left) stop.abort(new Error("Nobody reads the results any more."));
+    for (const { stop } of left) stop.abort(new Error("The results are no longer read."));
   }
 
   /** Any callback may cancel or abandon the batch while it is asked, so that everything is looked at again after it. */

@@ -265,7 +265,7 @@ export async function targetChangedSince(
   try {
     const version = await versionOf(context, operation);
     if (version === undefined || version === operation.stateVersion) return undefined;
-    return "Somebody changed the target since. Look at it before you take this back by hand.";
+    return "The target was changed since. Look at it before you take this back by hand.";
   } catch (error) {
     return `It could not be seen whether the target was changed since: ${errorText(error)}`;
   }

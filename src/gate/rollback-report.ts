@@ -101,7 +101,7 @@ const HEADINGS: Readonly<Record<RollbackOutcome, string>> = {
   unfinished: "Not undone, because an outcome is not known yet",
   pending: "Not undone yet, waiting for approval",
   irreversible: "Cannot be undone by a call",
-  undone: "Taken back",
+  undone: "Undone",
   skipped: "Nothing to do",
 };
 

@@ -222,7 +222,7 @@ export const RULES = {
   administer: { roles: { admin: "tenant" }, person: true, freshSignIn: true },
   /** Who has access: reading it needs no recent sign-in. */
   readAccess: { roles: { admin: "tenant" }, person: true },
-  /** Ending one's own sign-ins needs no recent one: whoever lost a device must be able to do it from any other. */
+  /** Ending one's own sign-ins needs no recent one: a person who lost a device must be able to do it from any other. */
   ownSignIns: { roles: PEOPLE, person: true },
   /** A person's own sign-in on another device. */
   ownLink: { roles: PEOPLE, person: true, freshSignIn: true },

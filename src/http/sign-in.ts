@@ -326,7 +326,7 @@ export interface GroupRoles {
 
 const PERSON_ROLES: readonly Role[] = ["reviewer", "operator", "auditor", "admin"];
 
-/** Throws TypeError for groups that would sign programs in, or nobody. */
+/** Throws TypeError for groups that would sign programs in, or no one. */
 function identifyByGroups(groups: GroupRoles, firstTenant: string): Identify {
   const { claim = "groups", roles: rolesOf, subject: nameClaim = "sub" } = groups;
   const { tenant = firstTenant } = groups;
@@ -347,7 +347,7 @@ function identifyByGroups(groups: GroupRoles, firstTenant: string): Identify {
     const roles = new Set(
       own.flatMap((group) => (Object.hasOwn(rolesOf, group) ? (rolesOf[group] ?? []) : [])),
     );
-    // Roles that exclude each other, such as auditor and admin, sign nobody in.
+    // Roles that exclude each other, such as auditor and admin, sign no one in.
     if (rolesProblem([...roles]) !== undefined) return undefined;
     return { tenant, subject: `person:${name}`, roles: [...roles], owner: "" };
   };

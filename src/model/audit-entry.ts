@@ -129,7 +129,7 @@ export function dataHash(salt: string, data: string): string {
 
 /**
  * The hash covers every field but the data itself, in RFC 8785 form, so that any language can recompute it. In version 2 it
- * is made in two steps: a leaf from what the entry says, then a link from its place and the entry before. So whoever has
+ * is made in two steps: a leaf from what the entry says, then a link from its place and the entry before. So a reader who has
  * only the leaves of the later entries can tell that an entry is part of a chain (see `audit/proof.ts`).
  */
 export function entryHash(entry: Omit<AuditEntry, "hash" | "data" | "salt">): string {

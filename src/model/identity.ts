@@ -46,7 +46,7 @@ export function rolesProblem(roles: readonly Role[]): string | undefined {
     return "A sub-agent and an executor have no other role: each is for one thing.";
   }
   if (roles.includes("auditor") && roles.includes("admin")) {
-    return "Nobody audits what they administer: give auditor and admin to different identities.";
+    return "No one audits what they administer: give auditor and admin to different identities.";
   }
   return undefined;
 }

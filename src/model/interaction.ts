@@ -318,7 +318,7 @@ const CLOSED = {
   approved: "said yes",
   rejected: "said no",
   superseded: "put another question in its place",
-  expired: "nobody answered in time",
+  expired: "no one answered in time",
   canceled: "called it off",
 } as const;
 
@@ -327,7 +327,7 @@ export function whyClosed(closed: Interaction): SallyportError {
   const { id, outcome = "canceled", answeredBy: by, updatedAt: at, supersededBy } = closed;
   const said =
     outcome === "expired"
-      ? "Nobody answered in time, and silence means no."
+      ? "No one answered in time, and silence means no."
       : `${by} was first and ${CLOSED[outcome]}.`;
   const next = supersededBy === "" ? "" : ` Look at ${supersededBy} instead.`;
   return new SallyportError("already_answered", {

@@ -14,7 +14,7 @@ import {
   text,
 } from "./record.ts";
 
-/** Why somebody is notified about a question. */
+/** Why a person is notified about a question. */
 export const NOTICE_KINDS = ["asked", "reminded", "escalated", "decided"] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 

@@ -5,7 +5,7 @@ export const PAUSE_KINDS = ["agent", "tool", "session"] as const;
 
 export type PauseId = string;
 
-/** A part of a tenant that starts no effects until somebody resumes it. A pause that is over has no row: the log has it. */
+/** A part of a tenant that starts no effects until a person resumes it. A pause that is over has no row: the log has it. */
 export const PAUSES = record("pauses", {
   id: key<PauseId>(),
   kind: oneOf(PAUSE_KINDS),
@@ -27,7 +27,7 @@ export function pauseId({ kind, subject }: PauseScope): PauseId {
 
 /** What starts an effect, as far as a pause cares. */
 export interface Acting {
-  /** The agent, then everybody for whom it acts: whoever is paused takes along what was handed down. */
+  /** The agent, then everyone for whom it acts: a pause also holds for what was handed down. */
   readonly agents: readonly string[];
   readonly tool: string;
   readonly sessionId: string;

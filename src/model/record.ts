@@ -332,7 +332,7 @@ interface RecordOptions<F> {
   readonly checks?: readonly string[];
   /** Rows are deleted, and what pages or compares by `ord` must never meet a number again. */
   readonly neverReusesOrd?: true;
-  /** How full, in per cent, PostgreSQL fills a page: room lets an update stay on it without touching an index. */
+  /** How full, in per cent, PostgreSQL fills a page: free space lets an update stay on it without touching an index. */
   readonly fillfactor?: number;
   /** Names the column that does not fit the others of a row that was read. */
   readonly check?: (record: ReadOf<F>) => string | undefined;

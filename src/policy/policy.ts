@@ -49,7 +49,7 @@ export interface Policy {
 /** A rule matches when everything it names holds; fields that are not set do not restrict it. */
 export interface Rule {
   readonly id: string;
-  /** `allow` asks nobody, `review` both machine reviews, `ask` these and a person. Of several rules the strictest counts. */
+  /** `allow` asks no one, `review` both machine reviews, `ask` these and a person. Of several rules the strictest counts. */
   readonly effect: "allow" | "review" | "ask" | "deny";
   /** The name of a tool, or a prefix and `*`; or a list of them, of which one has to fit. */
   readonly tool: string | readonly string[];

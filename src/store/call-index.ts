@@ -32,7 +32,7 @@ export interface IndexedCall {
   readonly tool: string;
   readonly title: string;
   readonly outcome: CallOutcome;
-  /** The person, or the check, that decided; empty when nobody did. */
+  /** The person, or the check, that decided; empty when none did. */
   readonly by: string;
   readonly reason: string;
   /** How long a person took; null when none decided. */

@@ -409,7 +409,7 @@ function missing(id: DecisionId): SallyportError {
 }
 
 function illegal(id: DecisionId, from: string, to: DecisionState): SallyportError {
-  const hint = "Read the decision again: somebody moved it first, or it was never there.";
+  const hint = "Read the decision again: it was moved first, or it was never there.";
   return new SallyportError("illegal_transition", { id, from, to, hint });
 }
 

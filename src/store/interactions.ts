@@ -304,7 +304,7 @@ export function engineInteractions(engine: TenantEngine, stopwatch?: Clock): Int
     async expire(id) {
       const { decisionId, status, type } = await get(id);
       if (status !== "open" || type === "connection_lost") return false;
-      const reason = "Nobody answered in time, and silence means no.";
+      const reason = "No one answered in time, and silence means no.";
       return closes(id, { outcome: "expired", by: "deadline", reason }, decisionId);
     },
     async askAgain(id) {

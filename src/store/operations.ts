@@ -402,7 +402,7 @@ async function intend(
     if (yes.length === 0) return { started: true, operation };
     return { started: true, operation, interaction: interactionOf(result.rows[0] ?? {}) };
   }
-  // The answer may have been in the way as well as what follows from it: whoever gives it learns more by giving it alone.
+  // The answer may have been in the way as well as what follows from it: its giver learns more by giving it alone.
   if (yes.length > 0) return { started: false, reason: "not_approved" };
   if (result.step > place) return { started: false, reason: "nothing_to_undo" };
   if (result.step < place) {
@@ -550,7 +550,7 @@ function told(type: string, step: number, actor: string, data: JsonObject = {}):
   };
 }
 
-/** By the session's id alone, here where every effect begins, so that no path can omit what somebody delegated with it. */
+/** By the session's id alone, here where every effect begins, so that no path can omit what was delegated with it. */
 async function limitsOf(engine: TenantEngine, { sessionId, ...rest }: Acting, kind: BoundKind) {
   return isDelegated(sessionId) ? boundSteps(engine, { sessionId, ...rest }, kind) : [];
 }

@@ -237,7 +237,7 @@ function checkToken({ subject, roles, owner, note, lifeMs, taskRoles = [] }: New
 /** A token with an owner is that person's automation: its decisions count as theirs. */
 function ownerProblem(roles: readonly Role[], owner: string): string | undefined {
   if (owner === "" || roles.includes("agent")) return undefined;
-  return "Only an agent acts on somebody's behalf: leave the owner out, or give the role agent.";
+  return "Only an agent acts on another's behalf: leave the owner out, or give the role agent.";
 }
 
 function tokenOf(tenant: string, row: Row): Token {

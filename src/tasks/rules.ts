@@ -223,7 +223,7 @@ function noted(task: Task, last: TaskNote): Task {
   return { ...task, history };
 }
 
-/** A failure must always fit, so reopening needs room for its own note and for the next failure. */
+/** A failure must always fit, so reopening needs space for its own note and for the next failure. */
 function checkRoomForFailure({ id, history = [] }: Task): void {
   const lasting = history.filter((one) => !isReleased(one)).length;
   if (lasting + 2 <= TASK_LIMITS.history) return;

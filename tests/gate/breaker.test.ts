@@ -248,7 +248,7 @@ test("blocks of a validated tool count as failures, and each of its effects is u
   for (let count = 0; count < 2; count += 1) {
     expect(await call("shop.sell", session)).toMatchObject({
       answer: "failed",
-      text: expect.stringMatching(/Blocked by validator "words".*bad word[\s\S]*Taken back/),
+      text: expect.stringMatching(/Blocked by validator "words".*bad word[\s\S]*Undone/),
     });
   }
   expect(await call("shop.sell", session)).toMatchObject(OPEN);

@@ -149,7 +149,7 @@ test("a call that a review blocked after its effect is undone at once [B4] [I-03
   const { session, row, gate } = createRow({ isReviewed: true });
   const answer = await session.call({ callId: "c", tool: "db.set", input: { value: "new" } });
   expect(answer).toMatchObject({ answer: "failed", text: expect.stringContaining("bad word") });
-  expect(answer.text, "what became of it").toContain("Taken back");
+  expect(answer.text, "what became of it").toContain("Undone");
   expect(row.value).toBe("old");
   expect((await gate.operations.listBySession("s"))[0]?.status).toBe("rolled_back");
   expect((await session.rollback(BY)).undone, "once").toHaveLength(0);

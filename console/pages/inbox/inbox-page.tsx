@@ -69,7 +69,7 @@ export function InboxPage() {
     Enter: current === "" ? undefined : () => open(current),
     x: current === "" ? undefined : () => check(current),
   });
-  // On a narrow screen there is room for one of the two.
+  // On a narrow screen there is space for one of the two.
   if (!isWide && named !== "") return <ItemPage />;
   const chosen = items.filter(({ id }) => checked.has(id));
   return (

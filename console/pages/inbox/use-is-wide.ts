@@ -2,7 +2,7 @@ import { useSyncExternalStore } from "react";
 
 const wide = matchMedia("(min-width: 64rem)");
 
-/** Room for the list and an item side by side. */
+/** Space for the list and an item side by side. */
 export function useIsWide(): boolean {
   return useSyncExternalStore(
     (listener) => {

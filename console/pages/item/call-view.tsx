@@ -162,5 +162,5 @@ function undoWords(tool: Tool): string {
   if (tool.safetyClass === "read") return "nothing to undo, it only reads";
   if (tool.safetyClass === "irreversible") return "none, it is irreversible";
   const how = undoTool === "" ? "with one click" : `by ${undoTool}`;
-  return `${how}${tool.has.stateVersion ? ", until somebody else changes the target" : ""}`;
+  return `${how}${tool.has.stateVersion ? ", until the target is changed by others" : ""}`;
 }

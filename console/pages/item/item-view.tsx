@@ -190,7 +190,7 @@ function WhyAsked({ question }: { question: Interaction }) {
   const said = question.metadata["askedBecause"];
   const reasons = Array.isArray(said) ? said.map(String) : [];
   const [{ count = 1, from } = {}] = question.requires;
-  const who = from === undefined ? "anyone but whoever asked for it" : from.join(", ");
+  const who = from === undefined ? "anyone but the one who asked for it" : from.join(", ");
   const needs = `Needs ${plural(count, "approval")}, from ${who}.`;
   return <Untrusted text={[...reasons, needs].join(" ")} />;
 }
@@ -276,7 +276,7 @@ function Head({ question, decision, preview, sessionId, children }: HeadProps) {
   );
 }
 
-/** Who was first, while somebody else looks at it. */
+/** Who was first, while another person looks at it. */
 function DecidedBy({ question }: { question: Interaction | null }) {
   if (question === null || question.status === "open" || question.answeredBy === "") return null;
   return (

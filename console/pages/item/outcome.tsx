@@ -60,7 +60,7 @@ export function OperationView({ operation }: { operation: Operation }) {
   );
 }
 
-/** Only the beginning is recorded; the rest is read in parts, when somebody wants to see it. */
+/** Only the beginning is recorded; the rest is read in parts, when a person wants to see it. */
 function WholeOutput({ id }: { id: string }) {
   const [parts, setParts] = useState<readonly string[]>([]);
   const [next, setNext] = useState<number | undefined>(0);

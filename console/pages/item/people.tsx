@@ -22,7 +22,7 @@ export function People({ question }: { question: Interaction }) {
                 {given.length} of {count}
               </Badge>{" "}
               {from === undefined
-                ? `${plural(count, "person", "people")}: anyone but whoever asked for it`
+                ? `${plural(count, "person", "people")}: anyone but the one who asked for it`
                 : from.join(", ")}
               {given.length > 0 && ` · approved by ${given.map(({ by }) => by).join(", ")}`}
             </Fact>

@@ -22,7 +22,7 @@ const statsQuery = (range: Range, count: "hour" | "day" | "agent" | "tool" | "by
     placeholderData: (before) => before,
   });
 
-/** What needs somebody now, and what the gate did. */
+/** What needs a person now, and what the gate did. */
 export function OverviewPage() {
   const { range = "day" } = useSearch({ strict: false }) as { range?: Range };
   const navigate = useNavigate();

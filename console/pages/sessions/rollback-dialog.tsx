@@ -51,7 +51,7 @@ export function RollbackDialog({ sessionId, operationId, onClose }: Props) {
     <Dialog title={titleOf(sessionId, operationId)} wide onClose={onClose}>
       <p className="mb-2">
         This is what would change now, newest first. Each undo is verified by reading back. What
-        somebody else changed since is left alone. Unchecked calls stay as they are.
+        others changed since is left alone. Unchecked calls stay as they are.
       </p>
       <Problem error={plan.error} />
       {plan.data === undefined && plan.error === null && <p className="text-muted">Loading…</p>}

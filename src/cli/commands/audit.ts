@@ -90,7 +90,7 @@ interface ProofFlags extends StoreFlags {
   readonly key?: readonly string[];
 }
 
-/** Makes a proof for one entry, or checks one that somebody else made. */
+/** Makes a proof for one entry, or checks one that was made elsewhere. */
 async function proof(flags: ProofFlags, seq: string | undefined): Promise<void> {
   if (flags.check !== undefined) {
     const given = JSON.parse(readFileSync(flags.check, "utf8")) as InclusionProof;

@@ -16,7 +16,7 @@ export interface JudgeOptions extends Partial<JudgePromptOptions> {
   readonly criteria: string;
   /** How long the model may take, 30 s when left out; over time means block. */
   readonly timeoutMs?: number;
-  /** Room for the answer and for a reasoning model's thoughts; an answer that is cut off means block. */
+  /** Space for the answer and for a reasoning model's thoughts; an answer that is cut off means block. */
   readonly maxOutputTokens?: number;
   /** How often the AI SDK may repeat a failed request within the time. None when left out. */
   readonly maxRetries?: number;

@@ -331,7 +331,7 @@ export const tokenRoutes = {
 
 const OIDC_COOKIE = "sallyport_oidc";
 const OIDC_MS = 10 * 60_000;
-const BEFORE = { anyone: "whoever signs in is nobody yet" } as const;
+const BEFORE = { anyone: "who signs in is not known yet" } as const;
 
 export const signInRoutes = {
   "signIn.page": openRoute({

@@ -84,7 +84,7 @@ function keyed(calls: readonly z.output<typeof callRequest>[], { key }: Call) {
   );
 }
 
-/** Runs calls that end when their sender hangs up, or somebody cancels one of them. */
+/** Runs calls that end when their sender hangs up, or another person cancels one of them. */
 export async function running<Result>(
   call: Call,
   sessionId: string,

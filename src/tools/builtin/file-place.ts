@@ -153,7 +153,7 @@ export function expectState(state: FileState, expected: string | undefined, plac
   const now = state.sha256 === ABSENT ? "it does not exist now" : `its hash is ${state.sha256} now`;
   throw new ToolRefusal(
     "conflict",
-    `${place} is not what the call expected (${expected}): ${now}. Nothing was done. Somebody changed it since; read it again with files.read, think again, and use the new hash.`,
+    `${place} is not what the call expected (${expected}): ${now}. Nothing was done. It was changed since; read it again with files.read, think again, and use the new hash.`,
   );
 }
 
