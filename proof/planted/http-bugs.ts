@@ -90,7 +90,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     file: "src/http/routes/sessions.ts",
     right: "return await work(AbortSignal.any([call.gone, signal]));",
     wrong: "return await work(signal);",
-    caughtBy: { file: "tests/http/running-calls.test.ts", title: "" },
+    caughtBy: { file: "tests/http/hung-up.test.ts", title: "a sender that hangs up" },
   },
   {
     name: "cancel-cancels-nothing",

@@ -132,9 +132,10 @@ type Tampering = (database: Sqlite.Database, blocks: readonly StoredBlock[]) => 
 const update = (database: Sqlite.Database, ord: number, set: string, value: unknown) =>
   database.prepare(`UPDATE audit_blocks SET ${set} WHERE ord = ?`).run(value, ord);
 
-/** A change of one entry in the second block, hashed again as far as told. */
-function forge(change: Partial<AuditEntry>, isSealedAgain: boolean): Tampering {
-  return (database, [before, block]) => {
+/** A change of the entries of one block, of the second unless told, hashed again as far as told. */
+function forge(change: Partial<AuditEntry>, isSealedAgain: boolean, at = 1): Tampering {
+  return (database, blocks) => {
+    const [before, block] = [blocks.at(at - 1), blocks.at(at)];
     const entries = unpackBlock("acme", block as StoredBlock, before?.head ?? GENESIS);
     const forged = entries.map((entry) => ({ ...entry, ...change }));
     const body = packBlock(forged);
@@ -148,6 +149,7 @@ function forge(change: Partial<AuditEntry>, isSealedAgain: boolean): Tampering {
 
 const TAMPERINGS: Readonly<Record<string, Tampering>> = {
   "an actor": forge({ actor: "human:boss" }, false),
+  "an actor in the last block": forge({ actor: "human:boss" }, false, -1),
   "data with its salt": forge({ data: "{}", salt: "x" }, false),
   "an actor, with the block sealed again": forge({ actor: "human:boss" }, true),
   "a subject, with the block sealed again": forge({ subject: "else" }, true),
