@@ -40,7 +40,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     what: "a task of a role is claimed with any token",
     file: "src/http/routes/tasks.ts",
     right: "roles: call.identity.taskRoles, leaseMs",
-    wrong: 'roles: ["*", "reviewer", "db", "payments", ...call.identity.taskRoles], leaseMs',
+    wrong: 'roles: ["writer", ...call.identity.taskRoles], leaseMs',
     caughtBy: { file: "tests/http/tasks.test.ts", title: "a task of a role" },
   },
   {
@@ -151,7 +151,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     file: "src/http/mcp.ts",
     right: 'if (scopeOf(RULES.propose, token) === undefined || token.kind !== "token") {',
     wrong: "if (scopeOf(RULES.propose, token) === undefined) {",
-    caughtBy: { file: "tests/mcp/http.test.ts", title: "" },
+    caughtBy: { file: "tests/http/mcp.test.ts", title: "" },
   },
   {
     name: "mcp-takes-any-role",
@@ -159,7 +159,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     file: "src/http/mcp.ts",
     right: 'if (scopeOf(RULES.propose, token) === undefined || token.kind !== "token") {',
     wrong: 'if (token.kind !== "token") {',
-    caughtBy: { file: "tests/mcp/http.test.ts", title: "" },
+    caughtBy: { file: "tests/http/mcp.test.ts", title: "" },
   },
   {
     name: "press-without-session",
