@@ -97,9 +97,8 @@ export const HTTP_BUGS: readonly Bug[] = [
     what: "canceling answers and aborts nothing",
     file: "src/http/routes/sessions.ts",
     right: "services.running.cancel(runningKey(store.tenant, id, callId), said)",
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     wrong:
-      'services.running.cancel(runningKey(store.tenant, id, ` ${callId}`), said) || said !== ""',
+      'services.running.cancel(runningKey(store.tenant, id, callId + " "), said) || said !== ""',
     caughtBy: { file: "tests/http/running-calls.test.ts", title: "" },
   },
   {
