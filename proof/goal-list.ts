@@ -197,7 +197,7 @@ export const GOALS: readonly Goal[] = [
     id: "MCP-conformance",
     what: "a server through the gateway passes every check that it passes directly",
     zero: ["differences"],
-    least: { proof: { checks: 500 }, full: { checks: 500 } },
+    least: { proof: { checks: 200 }, full: { checks: 200 } },
   },
   {
     id: "MCP-wire",
@@ -209,13 +209,13 @@ export const GOALS: readonly Goal[] = [
     id: "MCP-fuzz",
     what: "hostile messages from both sides of the gateway",
     zero: ["crashes", "unanswered"],
-    least: { proof: { messages: 2_000 }, full: { messages: 20_000 } },
+    least: { proof: { messages: 10_000 }, full: { messages: 50_000 } },
   },
   {
     id: "MCP-kill",
     what: "the gateway killed at random",
     zero: NOTHING_LOST,
-    least: { proof: { kills: 5 }, full: { kills: 50 } },
+    least: { proof: { kills: 100 }, full: { kills: 300 } },
   },
   {
     id: "HOSTS-contract",

@@ -1,5 +1,5 @@
 // `npm run proof`: the promise, tested by what can fail. `--full` at the scale of the goals, `--tests a,b` or `--bugs a,b`
-// only some of it (such a run is void by itself), `--out folder` where the report goes.
+// only some of it (such a run is void by itself), `--out folder` where the report goes. `--list` writes docs/proof/planted.md.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { GOALS } from "./goal-list.ts";
 import { judge } from "./goals.ts";
 import { BUGS } from "./planted/bugs.ts";
 import { type Tried, tryBugs } from "./planted/try-bugs.ts";
-import { pageOf, type Report, verdictOf } from "./report.ts";
+import { pageOf, plantedPage, type Report, verdictOf } from "./report.ts";
 import { runTests } from "./run-tests.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "..");
@@ -24,9 +24,14 @@ async function main(): Promise<number> {
       full: { type: "boolean", default: false },
       tests: { type: "string", default: "" },
       bugs: { type: "string", default: "" },
+      list: { type: "boolean", default: false },
       out: { type: "string", default: path.join(ROOT, "proof/results") },
     },
   });
+  if (values.list) {
+    writeFileSync(path.join(ROOT, "docs/proof/planted.md"), plantedPage(BUGS));
+    return 0;
+  }
   const scale = values.full ? "full" : "proof";
   const started = performance.now();
   const server = await startPostgres({ durable: false });

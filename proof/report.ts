@@ -1,9 +1,11 @@
 // One run as data and as a page.
 
+import path from "node:path";
 import type { Recorded } from "../tests/support/record.ts";
 import { holding, type Row } from "./codes.ts";
 
 import type { Judged } from "./goals.ts";
+import type { Bug } from "./planted/bug.ts";
 import type { Tried } from "./planted/try-bugs.ts";
 import type { TestResult } from "./run-tests.ts";
 
@@ -80,6 +82,22 @@ export function pageOf(report: Report): string {
     `Threats: ${rows(threats)}`,
     "",
     `Invariants named by tests: ${rows(invariants)}`,
+    "",
+  ].join("\n");
+}
+
+/** Every planted bug, by where the mistake is. */
+export function plantedPage(bugs: readonly Bug[]): string {
+  const place = ({ file, name }: Bug) => `${path.dirname(file)} ${name}`;
+  const sorted = bugs.toSorted((a, b) => (place(a) < place(b) ? -1 : 1));
+  const row = ({ name, what, file, caughtBy }: Bug) => [name, what, file, caughtBy.file];
+  return [
+    "# Planted bugs",
+    "",
+    "Each is put into the product while it is loaded, and the named test has to notice it. `npm run proof` tries them all, and",
+    "`npm run proof -- --list` writes this page.",
+    "",
+    table(["bug", "mistake", "in", "noticed by"], sorted.map(row)),
     "",
   ].join("\n");
 }

@@ -86,11 +86,11 @@ export const FLOW_BUGS: readonly Bug[] = [
   },
   {
     name: "old-version-answered",
-    what: "an answer to an older version of a question counts",
+    what: "an answer to another version of a question counts",
     file: "src/flow/create-flow.ts",
     right: "if (open.version !== version) {",
-    wrong: "if (open.version < version) {",
-    caughtBy: { file: "tests/flow/flow.test.ts", title: "" },
+    wrong: "if (version < 1) {",
+    caughtBy: { file: "tests/flow/confirm.test.ts", title: "" },
   },
   {
     name: "taken-over-goes-on",

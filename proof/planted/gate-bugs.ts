@@ -50,7 +50,10 @@ export const GATE_BUGS: readonly Bug[] = [
     file: "src/gate/judge.ts",
     right: "if (tool.undoOnly === true && !isUndo) return onlyAsUndo(tool);",
     wrong: "",
-    caughtBy: { file: "tests/gate/protected-paths.test.ts", title: "" },
+    caughtBy: {
+      file: "tests/gate/judged-places.test.ts",
+      title: "is refused as a call of its own",
+    },
   },
   {
     name: "open-breaker-ignored",
@@ -115,7 +118,7 @@ export const GATE_BUGS: readonly Bug[] = [
     file: "src/gate/judge.ts",
     right: "if (await goesThroughLink(resources, caller.workingDirectory)) return undefined;",
     wrong: "",
-    caughtBy: { file: "tests/gate/standing-rules.test.ts", title: "" },
+    caughtBy: { file: "tests/gate/judged-places.test.ts", title: "a standing rule covers no path" },
   },
   {
     name: "other-sessions-question",
@@ -123,7 +126,7 @@ export const GATE_BUGS: readonly Bug[] = [
     file: "src/gate/session.ts",
     right: 'if (sessionId !== caller.sessionId) throw new SallyportError("not_found", { id });',
     wrong: "void sessionId;",
-    caughtBy: { file: "src/gate/ask.test.ts", title: "" },
+    caughtBy: { file: "tests/gate/withdrawn.test.ts", title: "of another session" },
   },
   {
     name: "lost-outcome-withdrawn",
@@ -131,14 +134,14 @@ export const GATE_BUGS: readonly Bug[] = [
     file: "src/gate/session.ts",
     right: 'if (type === "connection_lost") continue;',
     wrong: "",
-    caughtBy: { file: "tests/http/staging.test.ts", title: "" },
+    caughtBy: { file: "tests/gate/withdrawn.test.ts", title: "whose outcome is not known" },
   },
   {
-    name: "other-call-under-key",
-    what: "another call under a key that was used gets the first one's answer",
+    name: "request-key-dropped",
+    what: "a request that is sent again with its key is a new call",
     file: "src/gate/session.ts",
-    right: "if (result === OTHER_CALL) return result;",
-    wrong: "",
+    right: "return key ?? requestKey;",
+    wrong: 'return key ?? (requestKey === "" ? requestKey : undefined);',
     caughtBy: { file: "tests/gate/same-call.test.ts", title: "" },
   },
   {

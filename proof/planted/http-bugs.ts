@@ -40,7 +40,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     what: "a task of a role is claimed with any token",
     file: "src/http/routes/tasks.ts",
     right: "roles: call.identity.taskRoles, leaseMs",
-    wrong: 'roles: ["*", "reviewer", "db", "payments", ...call.identity.taskRoles], leaseMs',
+    wrong: 'roles: ["writer", ...call.identity.taskRoles], leaseMs',
     caughtBy: { file: "tests/http/tasks.test.ts", title: "a task of a role" },
   },
   {
@@ -90,16 +90,15 @@ export const HTTP_BUGS: readonly Bug[] = [
     file: "src/http/routes/sessions.ts",
     right: "return await work(AbortSignal.any([call.gone, signal]));",
     wrong: "return await work(signal);",
-    caughtBy: { file: "tests/http/running-calls.test.ts", title: "" },
+    caughtBy: { file: "tests/http/hung-up.test.ts", title: "a sender that hangs up" },
   },
   {
     name: "cancel-cancels-nothing",
     what: "canceling answers and aborts nothing",
     file: "src/http/routes/sessions.ts",
     right: "services.running.cancel(runningKey(store.tenant, id, callId), said)",
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     wrong:
-      'services.running.cancel(runningKey(store.tenant, id, ` ${callId}`), said) || said !== ""',
+      'services.running.cancel(runningKey(store.tenant, id, callId + " "), said) || said !== ""',
     caughtBy: { file: "tests/http/running-calls.test.ts", title: "" },
   },
   {
@@ -151,7 +150,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     file: "src/http/mcp.ts",
     right: 'if (scopeOf(RULES.propose, token) === undefined || token.kind !== "token") {',
     wrong: "if (scopeOf(RULES.propose, token) === undefined) {",
-    caughtBy: { file: "tests/mcp/http.test.ts", title: "" },
+    caughtBy: { file: "tests/http/mcp.test.ts", title: "" },
   },
   {
     name: "mcp-takes-any-role",
@@ -159,7 +158,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     file: "src/http/mcp.ts",
     right: 'if (scopeOf(RULES.propose, token) === undefined || token.kind !== "token") {',
     wrong: 'if (token.kind !== "token") {',
-    caughtBy: { file: "tests/mcp/http.test.ts", title: "" },
+    caughtBy: { file: "tests/http/mcp.test.ts", title: "" },
   },
   {
     name: "press-without-session",

@@ -191,9 +191,10 @@ function blocksIn(database: Sqlite.Database): StoredBlock[] {
   return database.prepare(sql).all() as StoredBlock[];
 }
 
-/** A change of one entry in the second block, hashed again as far as told. */
-function forge(change: Partial<AuditEntry>, isSealedAgain: boolean): Tampering {
-  return (database, [before, block]) => {
+/** A change of the entries of one block, of the second unless told, hashed again as far as told. */
+function forge(change: Partial<AuditEntry>, isSealedAgain: boolean, at = 1): Tampering {
+  return (database, blocks) => {
+    const [before, block] = [blocks.at(at - 1), blocks.at(at)];
     const entries = unpackBlock("acme", block as StoredBlock, before?.head ?? GENESIS);
     const forged = entries.map((entry) => ({ ...entry, ...change }));
     const body = packBlock(forged);
@@ -207,6 +208,7 @@ function forge(change: Partial<AuditEntry>, isSealedAgain: boolean): Tampering {
 
 const TAMPERINGS: Readonly<Record<string, Tampering>> = {
   "an actor": forge({ actor: "human:boss" }, false),
+  "an actor in the last block": forge({ actor: "human:boss" }, false, -1),
   "data with its salt": forge({ data: "{}", salt: "x" }, false),
   "an actor, with the block sealed again": forge({ actor: "human:boss" }, true),
   "a subject, with the block sealed again": forge({ subject: "else" }, true),
@@ -242,6 +244,7 @@ const TAMPERINGS: Readonly<Record<string, Tampering>> = {
 
 test("a block that somebody changed in the file is found, whatever was changed [T35]", async () => {
   const missed: string[] = [];
+  const onlyByAnchor: string[] = [];
   for (const [what, tamper] of Object.entries(TAMPERINGS)) {
     const file = newFile();
     const store = sqliteStore({ file });
@@ -256,10 +259,14 @@ test("a block that somebody changed in the file is found, whatever was changed [
     database.close();
     const changed = sqliteStore({ file });
     const report = await verifyStore(changed, { anchors, publicKeys: PUBLIC_KEYS, pageSize: 2 });
+    const alone = await verifyStore(changed, { pageSize: 2 });
     await changed.close();
     if (report.ok || codesOf(report).length === 0) missed.push(what);
+    if (alone.ok) onlyByAnchor.push(what);
   }
   expect(missed).toEqual([]);
+  // The heads of the blocks show every other change by themselves.
+  expect(onlyByAnchor).toEqual(["the last block deleted", "everything deleted"]);
 });
 
 /** What the head of the last block alone shows: nothing follows it, and no anchor covers it. */

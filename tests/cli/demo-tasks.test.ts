@@ -30,16 +30,24 @@ async function startDemo() {
 
 type Port = Awaited<ReturnType<typeof startDemo>>;
 
+function whyOf({ pendingTool }: Awaited<ReturnType<Port["interactions"]["get"]>>): string {
+  const { why = "" } = JSON.parse(pendingTool?.args_json ?? "{}");
+  return why;
+}
+
 /** The open question about a counted amount, while a task is being worked on. */
 async function countingQuestion(gate: Port) {
   return vi.waitFor(
     async () => {
       const open = await gate.interactions.list({ status: "open" });
-      const [claimed] = await gate.tasks.findByStatus("claimed");
-      const question = open.find(({ pendingTool }) => {
-        const { why = "" } = JSON.parse(pendingTool?.args_json ?? "{}");
-        return claimed !== undefined && why.includes(claimed.subject);
-      });
+      const [held] = await gate.tasks.findByStatus("claimed");
+      const done = await gate.tasks.findByStatus("completed");
+      // One that is completed while its question is open is what must not be: the caller sees its state.
+      const early = done.find(({ subject }) => open.some((one) => whyOf(one).includes(subject)));
+      const claimed = early ?? held;
+      const question = open.find(
+        (one) => claimed !== undefined && whyOf(one).includes(claimed.subject),
+      );
       if (question === undefined || claimed === undefined) throw new Error("not yet");
       return { question, claimed };
     },

@@ -47,6 +47,18 @@ test("a dry run shows what would be delegated and starts nothing; a refusal says
   expect((await lead.delegations.list({ rootSession: sessionId })).items).toEqual([]);
 });
 
+test("the token of a sub-agent is shown once: the answer that is repeated for a key has none", async () => {
+  const { lead, sessionId, store } = await openDelegating();
+  const ask = () =>
+    lead.delegations.delegate({ ...TASK, sessionId }, { idempotencyKey: "delegate-once" });
+  const [first, again] = [await ask(), await ask()];
+  if (first.answer !== "delegated" || again.answer !== "delegated")
+    return expect.fail(first.answer);
+  expect(again.delegation.id).toBe(first.delegation.id);
+  expect([first.token === "", again.token]).toEqual([false, ""]);
+  expect(await store.tenant("acme").delegations.list({ rootSession: sessionId })).toHaveLength(1);
+});
+
 test("a sub-agent calls within its scope, asks, reports, and its token is worth nothing else [I8]", async () => {
   const world = await openDelegating();
   const { lead, sessionId } = world;

@@ -194,12 +194,14 @@ test("a revoked token's stream is closed within five seconds [T21]", async () =>
   await reader.read();
   const start = performance.now();
   await admin.tokens.revoke({ id: made.token.id });
+  const giveUp = setTimeout(() => void reader.cancel(), 6_000);
   const after: string[] = [];
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
     after.push(new TextDecoder().decode(value));
   }
+  clearTimeout(giveUp);
   expect(performance.now() - start).toBeLessThan(5_000);
   expect(after.join("")).not.toContain("event: entry");
   const again = await raw(`${world.server.url}/v1/events`, {

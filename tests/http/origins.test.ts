@@ -76,9 +76,15 @@ test("foreign Host and foreign Origin are each refused on reads, writes and stre
     ]) {
       cases += 1;
       const sent = { ...what, headers: { ...bearer(admin), ...headers } };
-      const { status } = await raw(`${server.url}${path}`, sent).catch(() => ({ status: 400 }));
+      // A stream that is accepted does not end.
+      const streams = new Promise<{ status: number }>((resolve) => {
+        setTimeout(() => resolve({ status: 200 }), 5_000).unref();
+      });
+      const answer = raw(`${server.url}${path}`, sent).catch(() => ({ status: 400 }));
+      const { status } = await (path === "/v1/events" ? Promise.race([answer, streams]) : answer);
       if (status !== 403 && status !== 400)
         accepted.push(`${path} ${JSON.stringify(headers)} ${status}`);
+      if (accepted.length > 3) break;
     }
   }
   expect(accepted).toEqual([]);

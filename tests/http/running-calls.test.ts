@@ -60,6 +60,7 @@ test("progress of a call is streamed while it runs, and its answer ends the stre
   const { id } = await agent.sessions.open();
   const reports: unknown[] = [];
   const call = { id, callId: "c", tool: "slow.read", input: {}, key: "k" };
+  const giveUp = setTimeout(() => goOn.resolve(), 20_000);
   const answer = await agent.callTool(call, {
     onProgress(report) {
       reports.push(report);
@@ -67,6 +68,7 @@ test("progress of a call is streamed while it runs, and its answer ends the stre
       goOn.resolve();
     },
   });
+  clearTimeout(giveUp);
   expect(answer).toMatchObject({ answer: "done", text: "all of it" });
   expect(reports).toEqual([{ message: "half of it", done: 0.5 }, { message: "nearly" }]);
   await expect(agent.callTool({ ...call, id: "agent:one:other" })).rejects.toMatchObject({

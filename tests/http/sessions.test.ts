@@ -14,6 +14,20 @@ async function whole<Item>(items: AsyncGenerator<Item>): Promise<readonly Item[]
   return all;
 }
 
+test("a session's id begins with the name of its caller, so that nobody opens the session of another first", async () => {
+  const world = await openHttp();
+  const [one, two] = [
+    await world.client("acme", "agent", "agent:one"),
+    await world.client("acme", "agent", "agent:two"),
+  ];
+  const squatted = await one.sessions.open({ id: "agent:two:work" });
+  expect(squatted.id).toBe("agent:one:agent:two:work");
+  expect(await two.sessions.open({ id: "work" })).toMatchObject({ id: "agent:two:work" });
+  await expect(one.sessions.get({ id: "agent:two:work" })).rejects.toMatchObject({
+    code: "not_found",
+  });
+});
+
 test("sessions opened inside the server's program are listed too, each once, for any page size", async () => {
   const world = await openHttp();
   const auditor = await world.client("acme", "auditor");

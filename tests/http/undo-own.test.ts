@@ -1,7 +1,9 @@
 // Undoing one call from where it was approved: a reviewer what they approved themselves and lately, an operator anything.
 
 import { expect, test } from "vitest";
+import { manualClock } from "../../src/util/clock.ts";
 import { openConsole, propose } from "../console/console-world.ts";
+import { openHttp } from "./http-world.ts";
 
 test("operations.undo: the reviewer who approved may undo it, another one may not, an operator may [W11]", async () => {
   await using world = await openConsole();
@@ -42,4 +44,29 @@ test("operations.undo: the reviewer who approved may undo it, another one may no
   await expect(
     operator.sessions.rollback({ id: session.id, only: [second, "no-such"] }),
   ).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("operations.undo: an hour after it ran the reviewer who approved may not undo it any more, an operator may [W11]", async () => {
+  const clock = manualClock(Date.parse("2026-11-18T08:00:00.000Z"));
+  const world = await openHttp({ clock });
+  const ada = await world.client("acme", "reviewer", "person:ada");
+  const session = world.gates.acme.sessions.open({ id: "s", agent: "agent:stock" });
+  const ran: string[] = [];
+  for (const key of ["a", "b"]) {
+    const input = { key, value: 1 };
+    const asked = await session.call({ callId: key, tool: "world.set", input });
+    if (asked.answer !== "pending") return expect.fail(asked.answer);
+    const { hash } = await world.gates.acme.interactions.get(asked.interactionId);
+    const { answers } = await ada.interactions.approve({ id: asked.interactionId, hash });
+    const [first] = answers;
+    if (first?.answer !== "done") return expect.fail(first?.answer);
+    ran.push(first.operationId);
+  }
+  const [early = "", late = ""] = ran;
+  clock.advance(59 * 60_000);
+  expect((await ada.operations.undo({ id: early })).undone).toHaveLength(1);
+  clock.advance(2 * 60_000);
+  await expect(ada.operations.undo({ id: late })).rejects.toMatchObject({ code: "not_allowed" });
+  const operator = await world.client("acme", "operator");
+  expect((await operator.operations.undo({ id: late })).undone).toHaveLength(1);
 });

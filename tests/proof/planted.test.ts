@@ -3,6 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { BUGS } from "../../proof/planted/bugs.ts";
 import { plant } from "../../proof/planted/plant.ts";
+import { plantedPage } from "../../proof/report.ts";
 
 test("every planted bug still finds its place in the product, exactly once, and changes it", () => {
   for (const bug of BUGS) {
@@ -31,6 +32,10 @@ test("every planted bug names a test that is there: its title is among those of 
     return !all.some((text) => title.test(text)) && !filledIn(all).some((text) => title.test(text));
   });
   expect(lost.map(({ name, caughtBy }) => `${name}: ${caughtBy.title}`)).toEqual([]);
+});
+
+test("docs/proof/planted.md lists every planted bug: `npm run proof -- --list` writes it [G23]", () => {
+  expect(readFileSync("docs/proof/planted.md", "utf8")).toBe(plantedPage(BUGS));
 });
 
 const PLACE = /%[sdij]|\$[a-z]+/i;
