@@ -1,7 +1,7 @@
 // What a person types first: the version, init, the inbox as a table, short ids, a store file, a review without a server.
 
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
@@ -88,6 +88,32 @@ test("init finds the framework and the language, and adds only its script to pac
   expect(JSON.parse(readFileSync(file, "utf8")).scripts).toEqual({
     gate: "sallyport serve --config sallyport.config.mjs",
   });
+});
+
+test("what init writes compiles, for every framework and as TypeScript or JavaScript", { timeout: 180_000 }, async () => {
+  const place = cliPlace();
+  mkdirSync(path.join(place.folder, "node_modules"));
+  symlinkSync(root, path.join(place.folder, "node_modules", "sallyport"));
+  const files: string[] = [];
+  for (const framework of ["ai", "langchain", "none"]) {
+    for (const language of ["typescript", "javascript"]) {
+      const dependencies = { [framework]: "*", [language]: "*" };
+      const manifest = JSON.stringify({ type: "module", dependencies });
+      writeFileSync(path.join(place.folder, "package.json"), manifest);
+      await place.run("init");
+      const end = language === "typescript" ? "ts" : "js";
+      const file = `${framework}.${end}`;
+      renameSync(path.join(place.folder, `sallyport.config.${end}`), path.join(place.folder, file));
+      files.push(file);
+    }
+  }
+  const compilerOptions = { rootDir: "/", allowJs: true, checkJs: true, noEmit: true, types: [] };
+  const config = { extends: path.join(root, "tsconfig.json"), compilerOptions, files };
+  writeFileSync(path.join(place.folder, "tsconfig.json"), JSON.stringify(config));
+  const tsc = path.join(root, "node_modules/typescript/bin/tsc");
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", place.folder], { encoding: "utf8" });
+  // What is wrong in src itself is for `npm run check` to say.
+  expect(stdout.split("\n").filter((line) => /^\w+\.[jt]s\(/.test(line))).toEqual([]);
 });
 
 test("init overwrites nothing: it says what it kept and what it would have done", async () => {
@@ -206,7 +232,7 @@ test("--store opens a file of any name for the commands that need no server, and
 test("--store opens a PostgreSQL database by its URL for the list and the commands without a server", async () => {
   const { url, drop } = await freshDatabase(inject("pgUrl"));
   onTestFinished(drop);
-  const pool = primaryPool(pg, url, { max: 2 });
+  const pool = primaryPool(pg, url, { max: 4 });
   onTestFinished(async () => pool.end());
   await waitingRefunds(await postgresStore({ pool }), 2);
   const place = cliPlace();

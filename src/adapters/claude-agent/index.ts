@@ -232,9 +232,9 @@ function noteOf({ by, input, original }: EditedCall): string {
 const PERMIT_MS = 15 * 60_000;
 
 /** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
-export function gated<Foreign extends SdkTool, Input = JsonObject, Output = unknown>(
+export function gated<Foreign extends SdkTool>(
   tool: Foreign,
-  promises: Promises<Input, Output>,
+  promises: Promises<Parameters<Foreign["handler"]>[0], Awaited<ReturnType<Foreign["handler"]>>>,
 ): Foreign {
   return addPromises(tool, promises);
 }
