@@ -1,7 +1,14 @@
 // What a person types first: the version, init, the inbox as a table, short ids, a store file, a review without a server.
 
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
@@ -90,7 +97,9 @@ test("init finds the framework and the language, and adds only its script to pac
   });
 });
 
-test("what init writes compiles, for every framework and as TypeScript or JavaScript", { timeout: 180_000 }, async () => {
+test("what init writes compiles, for every framework and as TypeScript or JavaScript", {
+  timeout: 180_000,
+}, async () => {
   const place = cliPlace();
   mkdirSync(path.join(place.folder, "node_modules"));
   symlinkSync(root, path.join(place.folder, "node_modules", "sallyport"));

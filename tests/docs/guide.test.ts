@@ -39,14 +39,17 @@ test("the pages of the guide are short, and its contents list all of them", () =
 
 const FRAMEWORK_PAGES = ["ai-sdk", "openai-agents", "langchain", "mastra", "claude-agent"];
 
-test.each(FRAMEWORK_PAGES)("%s begins with at most fifteen lines of code, and links its example", (name) => {
-  const page = pages.find((one) => one.name === name);
-  const [first] = page?.blocks.filter(({ language }) => language === "ts") ?? [];
-  expect(first?.text.trimEnd().split("\n").length, "void: no code").toBeLessThanOrEqual(15);
-  const example = `examples/${name}/main.ts`;
-  expect(page?.text).toContain(`](../../${example})`);
-  expect(existsSync(path.join(root, example))).toBe(true);
-});
+test.each(FRAMEWORK_PAGES)(
+  "%s begins with at most fifteen lines of code, and links its example",
+  (name) => {
+    const page = pages.find((one) => one.name === name);
+    const [first] = page?.blocks.filter(({ language }) => language === "ts") ?? [];
+    expect(first?.text.trimEnd().split("\n").length, "void: no code").toBeLessThanOrEqual(15);
+    const example = `examples/${name}/main.ts`;
+    expect(page?.text).toContain(`](../../${example})`);
+    expect(existsSync(path.join(root, example))).toBe(true);
+  },
+);
 
 /** A row of a table cannot be wrapped. */
 function isWide(line: string): boolean {

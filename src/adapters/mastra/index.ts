@@ -69,10 +69,11 @@ export function gated<Foreign extends MastraTool>(
 
 type Execute<Foreign extends MastraTool> = NonNullable<Foreign["execute"]>;
 type InputOf<Foreign extends MastraTool> = Parameters<Execute<Foreign>>[0];
-/** What a schema refused is not among them: it is an error here. */
+/** What a schema refused is an error here, and a gated tool does not suspend by itself. */
 type OutputOf<Foreign extends MastraTool> = Exclude<
   Awaited<ReturnType<Execute<Foreign>>>,
-  { readonly validationErrors: unknown }
+  // biome-ignore lint/suspicious/noConfusingVoidType: the framework's word for a tool that suspended
+  { readonly validationErrors: unknown } | void
 >;
 
 /** The entry of a request context that names the run of the parent. */

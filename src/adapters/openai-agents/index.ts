@@ -71,11 +71,11 @@ type InputOf<Foreign extends FunctionTool> = Foreign["needsApproval"] extends (
   ? Input
   : JsonObject;
 
-/** The framework adds a text to every result, for exceptions; those are no output here. */
+/** Known from an output schema. Without one the framework calls every result a text, whatever it is; its exceptions are texts too. */
 type OutputOf<Foreign extends FunctionTool> =
   Awaited<ReturnType<Foreign["invoke"]>> extends infer Result
     ? [Exclude<Result, string>] extends [never]
-      ? string
+      ? unknown
       : Exclude<Result, string>
     : never;
 
