@@ -324,11 +324,8 @@ const DAY_MS = 24 * 3_600_000;
 export async function untilStopped(): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => {
-      stop.abort();
-      // A framework of the host may exit in the middle when it finds that no one else listens. A second signal ends it at once.
-      setImmediate(() => process.once(signal, () => process.exit(130)));
-    });
+    // Not once: a framework of the host may exit in the middle when no one else listens. A second signal ends it immediately.
+    process.on(signal, () => (stop.signal.aborted ? process.exit(130) : stop.abort()));
   }
   while (!stop.signal.aborted) {
     // It rejects only when stopped, which the loop sees.
