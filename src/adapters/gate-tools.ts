@@ -179,7 +179,8 @@ export function openRun(
     isOpen,
     async refuseIfOpen(answer) {
       if (!(await isOpen(answer))) return;
-      const hint = "A person has yet to decide. The run stays where it stopped; continue it with resume.";
+      const hint =
+        "A person has yet to decide. The run stays where it stopped; continue it with resume.";
       throw new SallyportError("still_running", { run: session.id, hint });
     },
   };

@@ -323,7 +323,10 @@ const DAY_MS = 24 * 3_600_000;
  */
 export async function untilStopped(): Promise<void> {
   const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    // Not once: a framework of the host may exit in the middle when no one else listens. A second signal ends it immediately.
+    process.on(signal, () => (stop.signal.aborted ? process.exit(130) : stop.abort()));
+  }
   while (!stop.signal.aborted) {
     // It rejects only when stopped, which the loop sees.
     await systemTimers.sleep(DAY_MS, stop.signal).catch(() => {});

@@ -1,6 +1,14 @@
 // The AI SDK in a story, one process per command: `start`, `resume`, `force` (says approved without asking) and `decide`.
 
-import { generateText, isStepCount, type ModelMessage, streamText, type Tool, ToolLoopAgent, tool } from "ai";
+import {
+  generateText,
+  isStepCount,
+  type ModelMessage,
+  streamText,
+  type Tool,
+  ToolLoopAgent,
+  tool,
+} from "ai";
 import { convertArrayToReadableStream, MockLanguageModelV4 } from "ai/test";
 import { isSallyportError } from "sallyport";
 import { gated, gateTools, resume } from "sallyport/ai";

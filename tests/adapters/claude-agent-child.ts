@@ -1,8 +1,10 @@
 // Claude Code in a story, through its SDK, one process per command: `start`, `resume`, `force` (continues without asking the gate)
 // and `decide`. The program is the published one; only its model is scripted.
 
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { continueQuery, gateClaude, gated, resume } from "sallyport/claude-agent";
 import { type ScriptedRequest, startScriptedModel } from "../support/scripted-model.ts";
 import {
@@ -10,6 +12,7 @@ import {
   decide,
   input,
   inputOf,
+  LOST,
   loadState,
   lookup,
   openGate,
@@ -48,22 +51,33 @@ if (process.env["GATE"] === "fails") await gate.close();
 const { hooks, tools } = gateClaude(gate, own, {
   agent: AGENT,
   run: RUN,
-  readOnly: ["lookup", "Agent"],
-  hostTools: ["Bash"],
+  readOnly: ["lookup", "Agent", "Read"],
+  hostTools: ["Bash", "Edit"],
+  ...(process.env["PERMIT_MS"] === undefined ? {} : { permitMs: Number(process.env["PERMIT_MS"]) }),
 });
 
+const LEDGER = path.resolve("ledger.txt");
 const wishes: readonly Wish[] = command === "start" ? JSON.parse(given) : [];
 const SUB = "You refund for billing.";
 
+/** All that the model saw, the notes of the hooks among it. */
+let seen = "";
+
 /** First its calls, repeated when the answer asks for it; then the answers as text. */
 function script({ results, prompt }: ScriptedRequest) {
+  seen = [prompt, ...results.map(({ text }) => text)].join("\n");
   if (process.env["HOW"] === "sub-agent" && !prompt.includes(SUB)) {
     const task = { description: "refund", prompt: SUB, subagent_type: "general-purpose" };
     const input = { ...task, run_in_background: false };
     if (results.length === 0) return { calls: [{ id: "toolu_sub", name: "Agent", input }] };
   }
-  if (results.length === 0) return { calls: wishes.map(callOf) };
-  const told = new Map(results.map(({ id, text }) => [wishIdOf(id), firstLine(text)]));
+  // A file is read before it is edited.
+  if (wishes[0]?.tool === "edit" && results.length === 0) {
+    return { calls: [{ id: "toolu_0", name: "Read", input: { file_path: LEDGER } }] };
+  }
+  const own = results.filter(({ id }) => id !== "toolu_0");
+  if (own.length === 0 && wishes.length > 0) return { calls: wishes.map(callOf) };
+  const told = new Map(own.map(({ id, text }) => [wishIdOf(id), firstLine(text)]));
   const again = [...told].filter(([, text]) => /Make this one again/.test(text));
   const wish = (id: string): Wish => ({ id, tool: "refund", cents: id === "2" ? 50 : 999 });
   if (again.length > 0)
@@ -74,9 +88,9 @@ function script({ results, prompt }: ScriptedRequest) {
 function callOf(wish: Wish) {
   const id = `toolu_${wish.id}`;
   if (wish.tool === "write") {
-    const file_path = path.resolve("ledger.txt");
-    return { id, name: "Write", input: { file_path, content: "INV-1 1\n" } };
+    return { id, name: "Write", input: { file_path: LEDGER, content: "INV-1 1\n" } };
   }
+  if (wish.tool === "edit") return { id, name: "Edit", input: editOf(wish) };
   return wish.tool === "bash"
     ? { id, name: "Bash", input: { command: bash(wish), description: "refund" } }
     : { id, name: `mcp__sallyport__${wish.tool}`, input: inputOf(wish) };
@@ -84,10 +98,17 @@ function callOf(wish: Wish) {
 
 /** The same effect by a tool of Claude Code itself. */
 function bash({ id, cents }: Wish): string {
-  return cents === 555
-    ? "echo the invoice is closed >&2; exit 3"
-    : `echo INV-${id} ${cents} >> ledger.txt`;
+  const effect = `echo INV-${id} ${cents} >> ledger.txt`;
+  if (cents === 555) return "echo the invoice is closed >&2; exit 3";
+  // Long enough to be cut off.
+  return cents === LOST ? `${effect}; sleep 60` : effect;
 }
+
+const editOf = ({ id, cents }: Wish) => ({
+  file_path: LEDGER,
+  old_string: "nothing yet",
+  new_string: `INV-${id} ${cents}`,
+});
 
 /** `toolu_again_2` is the second try of wish 2. */
 function wishIdOf(id: string): string {
@@ -108,8 +129,20 @@ interface Saved {
 interface Message {
   readonly type: string;
   readonly session_id: string;
-  readonly result: string;
+  /** Not of an interrupted query. */
+  readonly result?: string;
   readonly deferred_tool_use?: { readonly id: string };
+}
+
+interface Query extends AsyncIterable<Message> {
+  interrupt(): Promise<void>;
+}
+
+/** As soon as the effect is there: the process dies, or its user interrupts the command. */
+async function cutOff(how: string, interrupt: () => unknown): Promise<void> {
+  while (!existsSync(LEDGER)) await setTimeout(20);
+  if (how === "killed") process.kill(process.pid, "SIGKILL");
+  await interrupt();
 }
 
 async function run(saved?: Saved): Promise<Report & { readonly saved?: Saved }> {
@@ -129,16 +162,21 @@ async function run(saved?: Saved): Promise<Report & { readonly saved?: Saved }> 
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     },
   };
+  let asked: Query | undefined;
+  const ask = (prompt: unknown, more = {}): Query => {
+    asked = query({ prompt, options: { ...options, ...more } }) as Query;
+    return asked;
+  };
   const messages: AsyncIterable<Message> =
     saved === undefined
-      ? query({ prompt: "Refund what is due.", options })
-      : continueQuery((prompt) =>
-          query({ prompt, options: { ...options, resume: saved.session } }),
-        );
+      ? ask("Refund what is due.")
+      : continueQuery((prompt) => ask(prompt, { resume: saved.session }));
+  const { CUT_OFF } = process.env;
+  if (CUT_OFF !== undefined) void cutOff(CUT_OFF, () => asked?.interrupt());
   for await (const message of messages) {
     if (message.type !== "result") continue;
     const { deferred_tool_use: deferred, session_id: session, result } = message;
-    if (deferred === undefined) return { paused: [], told: toldIn(result) };
+    if (deferred === undefined) return { paused: [], told: toldIn(result ?? "") };
     return { paused: [wishIdOf(deferred.id)], told: {}, saved: { session, deferred } };
   }
   throw new Error("Claude Code ended without a result");
@@ -147,7 +185,7 @@ async function run(saved?: Saved): Promise<Report & { readonly saved?: Saved }> 
 async function proceed(saved?: Saved): Promise<void> {
   const { paused, told, saved: next } = await run(saved);
   saveState(next ?? null);
-  report({ paused, told });
+  report(process.env["SEEN"] === undefined ? { paused, told } : { paused, told: { seen } });
 }
 
 if (command === "decide") await decide(gate, given, { reason });

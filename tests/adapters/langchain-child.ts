@@ -84,7 +84,10 @@ function withAgentInTool() {
   const own = agentOf({});
   const refunds = tool(
     async ({ task }: { task: string }, config: object) => {
-      const { messages } = await own.invoke({ messages: [{ role: "user", content: task }] }, config);
+      const { messages } = await own.invoke(
+        { messages: [{ role: "user", content: task }] },
+        config,
+      );
       return messages.at(-2).content;
     },
     { name: "refunds", description: "Refunds.", schema: z.object({ task: z.string() }) },

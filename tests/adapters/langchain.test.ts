@@ -19,7 +19,13 @@ describe.each(["createAgent", "ToolNode"])("%s", patient, (HOW) => {
 
   test.each([
     ["a person's no", 999, "reject", {}, /^error: Not executed/],
-    ["a refusal of the target", 555, "approve", { REFUSES: "1" }, /^error: .*the invoice is closed/],
+    [
+      "a refusal of the target",
+      555,
+      "approve",
+      { REFUSES: "1" },
+      /^error: .*the invoice is closed/,
+    ],
     ["an unknown outcome", 666, "approve", {}, /^error: .*not known whether this happened/s],
     ["a success", 999, "approve", {}, /^success: .*INV-1/],
   ] as const)("the message of %s has the status of it", async (_, cents, verdict, env, said) => {
@@ -30,15 +36,19 @@ describe.each(["createAgent", "ToolNode"])("%s", patient, (HOW) => {
   });
 });
 
-test("a ToolNode executes the read-only call of a turn and stops at the other", patient, async () => {
-  const { start, decide, resume } = castOf("langchain-child.ts", { HOW: "ToolNode" });
-  const both: readonly Wish[] = [
-    { id: "1", tool: "lookup", cents: 1 },
-    { id: "2", tool: "refund", cents: 50 },
-  ];
-  expect((await start(both)).paused).toEqual(["2"]);
-  await decide("approve");
-  const { told } = await resume();
-  expect(told).toMatchObject({ "1": expect.stringMatching(/INV-1 is open/) });
-  happened("INV-2 50");
-});
+test(
+  "a ToolNode executes the read-only call of a turn and stops at the other",
+  patient,
+  async () => {
+    const { start, decide, resume } = castOf("langchain-child.ts", { HOW: "ToolNode" });
+    const both: readonly Wish[] = [
+      { id: "1", tool: "lookup", cents: 1 },
+      { id: "2", tool: "refund", cents: 50 },
+    ];
+    expect((await start(both)).paused).toEqual(["2"]);
+    await decide("approve");
+    const { told } = await resume();
+    expect(told).toMatchObject({ "1": expect.stringMatching(/INV-1 is open/) });
+    happened("INV-2 50");
+  },
+);

@@ -2,13 +2,14 @@
 // the effects. A child is named after its framework; see `stories.ts`.
 
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { createGate, type Gate } from "sallyport";
 import { z } from "zod";
 
 /** What the scripted model asks for in its first turn, and what the tool does for which amount. */
 export interface Wish {
   readonly id: string;
-  readonly tool: "refund" | "lookup" | "bash" | "write";
+  readonly tool: "refund" | "lookup" | "bash" | "edit" | "write";
   readonly cents: number;
 }
 
@@ -113,8 +114,19 @@ export async function decide(
       await gate.interactions.approve(id, { hash, by: "grace" });
       continue;
     }
-    const inputs = { "0": { invoice: "INV-1", cents: 100 } };
+    const { sourceTool } = (await gate.decisions.get(question.decisionId)).diff;
+    const inputs = { "0": CHANGED[sourceTool] ?? { invoice: "INV-1", cents: 100 } };
     const edited = await gate.interactions.edit(id, { hash, by: "ada", inputs });
     if (!edited.edited) throw new Error(edited.text);
   }
 }
+
+/** The same effect with another amount, by tools of Claude Code itself. */
+const CHANGED: Readonly<Record<string, Record<string, string>>> = {
+  Bash: { command: "echo INV-1 100 >> ledger.txt", description: "refund" },
+  Edit: {
+    file_path: path.resolve("ledger.txt"),
+    old_string: "nothing yet",
+    new_string: "INV-1 100",
+  },
+};

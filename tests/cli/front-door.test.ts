@@ -1,16 +1,27 @@
 // What a person types first: the version, init, the inbox as a table, short ids, a store file, a review without a server.
 
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
-import { expect, test, vi } from "vitest";
+import pg from "pg";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { checkedConfig, defineConfig } from "../../src/cli/config.ts";
 import { inboxTable, shortId } from "../../src/cli/render.ts";
 import { createGate } from "../../src/gate/create-gate.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
+import { postgresStore, primaryPool } from "../../src/store/postgres/index.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
+import type { Store } from "../../src/store/store.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
+import { freshDatabase } from "../support/postgres-database.ts";
 import { cliPlace } from "./cli-process.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -30,9 +41,13 @@ const refund = defineTool({
 });
 
 /** A store file with this many refunds that wait for a person, as an agent leaves it behind. */
-async function waitingRefunds(file: string, count: number): Promise<readonly string[]> {
-  await using store = sqliteStore({ file });
-  const gate = createGate({ store, tools: [refund] });
+async function waitingRefunds(
+  file: string | Store,
+  count: number,
+  tenant = "default",
+): Promise<readonly string[]> {
+  await using store = typeof file === "string" ? sqliteStore({ file }) : file;
+  const gate = createGate({ store, tenant, tools: [refund] });
   const session = gate.sessions.open({ agent: "agent:billing" });
   for (let number = 1; number <= count; number += 1) {
     await session.call({
@@ -80,6 +95,34 @@ test("init finds the framework and the language, and adds only its script to pac
   expect(JSON.parse(readFileSync(file, "utf8")).scripts).toEqual({
     gate: "sallyport serve --config sallyport.config.mjs",
   });
+});
+
+test("what init writes compiles, for every framework and as TypeScript or JavaScript", {
+  timeout: 180_000,
+}, async () => {
+  const place = cliPlace();
+  mkdirSync(path.join(place.folder, "node_modules"));
+  symlinkSync(root, path.join(place.folder, "node_modules", "sallyport"));
+  const files: string[] = [];
+  for (const framework of ["ai", "langchain", "none"]) {
+    for (const language of ["typescript", "javascript"]) {
+      const dependencies = { [framework]: "*", [language]: "*" };
+      const manifest = JSON.stringify({ type: "module", dependencies });
+      writeFileSync(path.join(place.folder, "package.json"), manifest);
+      await place.run("init");
+      const end = language === "typescript" ? "ts" : "js";
+      const file = `${framework}.${end}`;
+      renameSync(path.join(place.folder, `sallyport.config.${end}`), path.join(place.folder, file));
+      files.push(file);
+    }
+  }
+  const compilerOptions = { rootDir: "/", allowJs: true, checkJs: true, noEmit: true, types: [] };
+  const config = { extends: path.join(root, "tsconfig.json"), compilerOptions, files };
+  writeFileSync(path.join(place.folder, "tsconfig.json"), JSON.stringify(config));
+  const tsc = path.join(root, "node_modules/typescript/bin/tsc");
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", place.folder], { encoding: "utf8" });
+  // What is wrong in src itself is for `npm run check` to say.
+  expect(stdout.split("\n").filter((line) => /^\w+\.[jt]s\(/.test(line))).toEqual([]);
 });
 
 test("init overwrites nothing: it says what it kept and what it would have done", async () => {
@@ -195,6 +238,36 @@ test("--store opens a file of any name for the commands that need no server, and
   expect(existsSync(`${file}.missing`)).toBe(false);
   const twice = await place.run("--store", file, "store", "check", "--database", "postgres://x/y");
   expect(twice.err).toContain("Name the store once");
+});
+
+test("--store opens a PostgreSQL database by its URL for the list and the commands without a server", async () => {
+  const { url, drop } = await freshDatabase(inject("pgUrl"));
+  onTestFinished(drop);
+  const pool = primaryPool(pg, url, { max: 4 });
+  onTestFinished(async () => pool.end());
+  await waitingRefunds(await postgresStore({ pool }), 2);
+  const place = cliPlace();
+  const { out, err } = await place.run("--store", url, "interactions", "list");
+  expect(err).toBe("");
+  expect(out.trimEnd().split("\n").slice(1).join()).toMatch(/INV-1.*INV-2/s);
+  const checked = await place.run("--store", url, "store", "check");
+  expect(checked.out).toContain("0 problems");
+  // Only looked at: nothing was made beside it.
+  expect(existsSync(place.data)).toBe(false);
+});
+
+test("interactions list shows one tenant of a store, by default `default`, and refuses to choose for a server", async () => {
+  const place = cliPlace();
+  mkdirSync(place.data, { mode: 0o700 });
+  const file = path.join(place.data, "sallyport.db");
+  await waitingRefunds(file, 1);
+  await waitingRefunds(file, 2, "acme");
+  const listed = async (...args: readonly string[]) =>
+    JSON.parse((await place.run("--json", "interactions", "list", ...args)).out).items.length;
+  expect([await listed(), await listed("--tenant", "acme")]).toEqual([1, 2]);
+  const args = ["--url", "http://127.0.0.1:1", "--token", "t", "interactions", "list"];
+  const served = await place.run(...args, "--tenant", "acme");
+  expect(served.err).toContain("A server lists the tenant that it serves");
 });
 
 const SCRIPT = "/usr/bin/script";

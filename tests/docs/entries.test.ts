@@ -36,6 +36,40 @@ test("docs/reference/api.md lists the values of the root entry with an example, 
   );
 });
 
+/** The range of each framework that its adapter was made for; older ones pause and resume in other ways. */
+const FRAMEWORKS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "./ai": { ai: "^7" },
+  "./openai-agents": { "@openai/agents": "^0.20" },
+  "./langchain": {
+    "@langchain/core": "^1.2.13",
+    "@langchain/langgraph": "^1.4",
+    langchain: "^1.5",
+  },
+  "./mastra": { "@mastra/core": ">=1.68 <2" },
+  "./claude-agent": { "@anthropic-ai/claude-agent-sdk": "^0.3" },
+};
+
+test.each(Object.entries(FRAMEWORKS))(
+  "what sallyport%s adapts is an optional peer",
+  (entry, ranges) => {
+    expect(Object.keys(manifest.exports)).toContain(entry);
+    const peers: Record<string, string> = manifest.peerDependencies;
+    const meta: Record<string, { optional: boolean }> = manifest.peerDependenciesMeta;
+    const { packages } = JSON.parse(read("package-lock.json"));
+    for (const [name, range] of Object.entries(ranges)) {
+      expect([peers[name], meta[name]?.optional]).toEqual([range, true]);
+      expect(packages[""].peerDependencies[name]).toBe(range);
+    }
+  },
+);
+
+test("every adapter of src is in the list of frameworks", () => {
+  const adapters = Object.entries(manifest.exports).filter(([, { default: file }]) =>
+    file.includes("/adapters/"),
+  );
+  expect(adapters.map(([entry]) => entry).toSorted()).toEqual(Object.keys(FRAMEWORKS).toSorted());
+});
+
 /** The doc comment directly above an exported value. */
 function commentOf(file: string, name: string): string {
   const source = read(file);

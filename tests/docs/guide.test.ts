@@ -1,6 +1,6 @@
 // The guide keeps its word: its samples compile and run, and print what stands below them.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, expect, inject, test } from "vitest";
 import { install } from "../../scripts/install.mjs";
@@ -36,6 +36,20 @@ test("the pages of the guide are short, and its contents list all of them", () =
   expect(wide).toEqual([]);
   expect(programs.length, "void: too few pages with samples").toBeGreaterThanOrEqual(9);
 });
+
+const FRAMEWORK_PAGES = ["ai-sdk", "openai-agents", "langchain", "mastra", "claude-agent"];
+
+test.each(FRAMEWORK_PAGES)(
+  "%s begins with at most fifteen lines of code, and links its example",
+  (name) => {
+    const page = pages.find((one) => one.name === name);
+    const [first] = page?.blocks.filter(({ language }) => language === "ts") ?? [];
+    expect(first?.text.trimEnd().split("\n").length, "void: no code").toBeLessThanOrEqual(15);
+    const example = `examples/${name}/main.ts`;
+    expect(page?.text).toContain(`](../../${example})`);
+    expect(existsSync(path.join(root, example))).toBe(true);
+  },
+);
 
 /** A row of a table cannot be wrapped. */
 function isWide(line: string): boolean {

@@ -18,6 +18,10 @@ export async function packTarball(scratch: string): Promise<string> {
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
   const out = path.join(built, "dist");
   await run(process.execPath, [tsc, "-p", "tsconfig.build.json", "--outDir", out], { cwd: root });
+  const vite = path.join(root, "node_modules/vite/bin/vite.js");
+  const console = ["build", "--config", "console/vite.config.ts", "--logLevel", "error"];
+  const args = [vite, ...console, "--outDir", path.join(out, "console")];
+  await run(process.execPath, args, { cwd: root, env: { ...process.env, NODE_ENV: "production" } });
   for (const file of ["package.json", "README.md", "LICENSE", "docs", "examples"]) {
     cpSync(path.join(root, file), path.join(built, file), { recursive: true });
   }

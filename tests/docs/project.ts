@@ -53,6 +53,7 @@ export function makeProject(pages: readonly Page[]): Project {
     }
   }
   files.set("exports.ts", examplesOfExports());
+  files.set("typed.ts", typedPromises(pages));
   // The agent that pages about frameworks start from is the one of the examples.
   const agent = "examples/ai-sdk/agent.ts";
   files.set("agent.ts", readFileSync(path.join(root, agent), "utf8"));
@@ -80,6 +81,29 @@ export function makeProject(pages: readonly Page[]): Project {
       run([...FLAGS, path.join(root, "src/cli/bin.ts"), ...args], dir, {}, until),
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
   };
+}
+
+/** `gated` of each framework knows what the tool of its page takes and returns; a misspelt field does not compile. */
+function typedPromises(pages: readonly Page[]): string {
+  const agents: readonly (readonly [page: string, tools: string])[] = [
+    ["ai-sdk", "agent"],
+    ["openai-agents", "openai-agent"],
+    ["langchain", "langchain-agent"],
+    ["mastra", "mastra-agent"],
+    ["claude-agent", "claude-tools"],
+  ];
+  const present = agents.filter(([name]) => pages.some((page) => page.name === name));
+  const lines = present.map(([name, tools], index) => {
+    const entry = name === "ai-sdk" ? "ai" : name;
+    return `import { gated as gated${index} } from "sallyport/${entry}";
+import { refund as refund${index} } from "./${tools}.ts";
+// @ts-expect-error
+gated${index}(refund${index}, { dryRun: ({ input }) => \`\${input.misspelt}\` });
+// @ts-expect-error
+gated${index}(refund${index}, { undo: ({ output }) => ({ tool: "x", input: { y: output.misspelt } }) });
+`;
+  });
+  return lines.join("");
 }
 
 /** The examples of docs/reference/api.md, each in a function of its own. Only compiled: what they act on is declared here. */

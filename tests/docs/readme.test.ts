@@ -1,8 +1,7 @@
 // The first code of the README, exactly as it is there, in an empty folder with the package as `npm pack` makes it.
 
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -15,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { createGate } from "../../src/gate/create-gate.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
@@ -36,23 +35,26 @@ const MOST_LINES = 120;
 const MOST_MS = 60_000;
 const readme = readPage("README.md");
 
-/** The README's own command, with the tarball for the package and the versions that the other tests use. */
-function installCommand(): readonly string[] {
-  const commands = readme.blocks.filter(({ language }) => language === "sh");
-  const [, names = ""] = /^npm install (sallyport [^#\n]*)/m.exec(commands[0]?.text ?? "") ?? [];
+/** The lines that the README wants to be pasted, exactly, but with the tarball for the package and the versions of the other tests. */
+function pastedLines(): readonly string[] {
+  const [first] = readme.blocks.filter(({ language }) => language === "sh");
   const versions: Record<string, string> = {
     ...manifest.dependencies,
     ...manifest.devDependencies,
   };
-  const wanted = names
-    .trim()
-    .split(" ")
-    .map((name) => {
-      return name === "sallyport" ? tarball : `${name}@${versions[name]}`;
-    });
-  // From npm's cache where it can, so that it is not the network that is measured.
-  return ["install", "--prefer-offline", "--no-audit", "--no-fund", ...wanted];
+  const lines = (first?.text ?? "").trimEnd().split("\n");
+  return lines.map((line) =>
+    line.replace(/^npm install (\S.*?)(?= &&|$)/, (_, names: string) => {
+      const wanted = names
+        .split(" ")
+        .map((name) => (name === "sallyport" ? tarball : `${name}@${versions[name]}`));
+      // From npm's cache where it can, so that it is not the network that is measured.
+      return `npm install --prefer-offline --no-audit --no-fund ${wanted.join(" ")}`;
+    }),
+  );
 }
+
+const paste = (line = "") => run("bash", ["-c", line], { cwd: project });
 
 test("the README is short, and its first code has ten lines", () => {
   expect(readme.text.split("\n").length).toBeLessThanOrEqual(MOST_LINES);
@@ -64,16 +66,18 @@ test("the README's commands and first code leave a refund waiting within a minut
   timeout: 240_000,
 }, async () => {
   const [first] = readme.blocks.filter(({ language }) => language === "ts");
-  const started = performance.now();
-  await run("npm", installCommand(), { cwd: project });
-  const installed = performance.now() - started;
-  // Without it Node says on standard error that it had to guess.
-  await run("npm", ["pkg", "set", "type=module"], { cwd: project });
-  const sample = "node_modules/sallyport/examples/ai-sdk";
-  expect(readme.text).toContain(sample);
-  cpSync(path.join(project, sample, "agent.ts"), path.join(project, "agent.ts"));
   writeFileSync(path.join(project, "main.ts"), first?.text ?? "");
-  const { stderr } = await run(process.execPath, ["main.ts"], { cwd: project });
+  const [install, sample, start, review, ...more] = pastedLines();
+  expect([start, review, more]).toEqual([
+    expect.stringMatching(/^node main\.ts /),
+    expect.stringMatching(/^npx sallyport review /),
+    [],
+  ]);
+  const started = performance.now();
+  await paste(install);
+  const installed = performance.now() - started;
+  await paste(sample);
+  const { stderr } = await paste(start);
   expect(stderr.replace(/^.*ExperimentalWarning.*\n.*\n/m, "")).toBe("");
   const took = performance.now() - started;
   const seconds = (ms: number) => (ms / 1_000).toFixed(1);
@@ -90,6 +94,56 @@ test("the README's commands and first code leave a refund waiting within a minut
   expect([question?.type, question?.chain, others]).toEqual(["confirm", ["billing"], []]);
   expect(await operations.listBySession(question?.sessionId ?? "", {})).toEqual([]);
   expect(readdirSync(project)).not.toContain("ledger.txt");
+});
+
+const SCRIPT = "/usr/bin/script";
+
+// skip: a terminal for the test comes from script(1)
+test.skipIf(!existsSync(SCRIPT))(
+  "the README's last command shows the refund in a terminal, and a no is recorded",
+  { timeout: 120_000 },
+  async () => {
+    expect(existsSync(path.join(project, "main.ts")), "void: not installed").toBe(true);
+    const review = pastedLines().at(-1) ?? "";
+    const env = { ...process.env, SALLYPORT_STATE: path.join(scratch, "state") };
+    const child = spawn(SCRIPT, ["-qec", review, "/dev/null"], { cwd: project, env });
+    let said = "";
+    child.stdout.on("data", (piece) => (said += piece));
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    await vi.waitFor(() => expect(said).toContain("a approve, r reject"), 60_000);
+    expect(said).toContain("2041");
+    child.stdin.write("r\nnot today\n");
+    expect(await ended, said).toBe(0);
+    await using store = sqliteStore({ file: path.join(project, ".sallyport", "sallyport.db") });
+    const [question] = await store.tenant("default").interactions.list({ limit: 10 });
+    expect(question).toMatchObject({ status: "resolved", outcome: "rejected" });
+  },
+);
+
+test("serve of the packed package serves the web console", { timeout: 120_000 }, async () => {
+  const bin = path.join(project, "node_modules/sallyport/dist/cli/bin.js");
+  expect(existsSync(bin), "void: not installed").toBe(true);
+  const env = { ...process.env, SALLYPORT_STATE: path.join(scratch, "state") };
+  const child = spawn(process.execPath, [bin, "serve", "--port", "0"], { cwd: project, env });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (said += piece));
+  const ended = new Promise((resolve) => child.once("close", resolve));
+  try {
+    await vi.waitFor(() => expect(said).toMatch(/Sallyport is at \S+/), 60_000);
+    const url = /Sallyport is at (\S+)/.exec(said)?.[1] ?? "";
+    const page = await fetch(new URL("/", url));
+    const html = await page.text();
+    expect([page.status, page.headers.get("content-type")]).toEqual([
+      200,
+      expect.stringContaining("text/html"),
+    ]);
+    const [, script = ""] = /<script[^>]* src="([^"]+)"/.exec(html) ?? [];
+    const code = await fetch(new URL(script, page.url));
+    expect([script.endsWith(".js"), code.status]).toEqual([true, 200]);
+  } finally {
+    child.kill("SIGINT");
+    await ended;
+  }
 });
 
 /** What the reader has around the README's second code: the first code with an id, and its messages kept in a file. */

@@ -33,28 +33,21 @@ test("from the guide alone: a tool is gated with an undo, the process ends, and 
       .stdout;
   const ledger = () => readFileSync(path.join(project, "ledger.txt"), "utf8");
 
-  for (const file of ["billing.ts", "roll-back.ts"]) {
+  for (const file of ["billing.ts", "ask.ts", "go-on.ts", "roll-back.ts"]) {
     save(
       file,
       blockWith(({ info }) => info === file),
     );
   }
-  // What the page says in words: the model gets the refund alone.
-  save(
-    "ask.ts",
-    `import { generateText } from "ai";
-import { model } from "./agent.ts";
-import { gate, tools } from "./billing.ts";
-await generateText({ model, tools: { refund: tools.refund }, prompt: "Refund invoice 2041" });
-await gate.close();
-`,
-  );
   const deciding = blockWith(({ info, text }) => info === "" && text.includes(".approve("));
   save("decide.ts", `import { gate } from "./billing.ts";\n${deciding}await gate.close();\n`);
 
   await start("ask.ts");
   expect(ledger, "nothing may happen before the yes").toThrow("ENOENT");
+  expect(await start("go-on.ts"), "nothing goes on before the yes").toBe("");
   await start("decide.ts");
+  expect(await start("go-on.ts")).toBe("continued 1\n");
+  expect(await start("go-on.ts")).toBe("");
   expect(ledger()).toBe("2041 12900\n");
   expect(await start("roll-back.ts")).toMatch(/^The rollback is complete: 1 operation/);
   expect(ledger()).toBe("2041 12900\n2041 cancelled\n");

@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import type { Gate } from "../../gate/create-gate.ts";
-import type { Permit } from "../../gate/permit.ts";
-import type { CallAnswer } from "../../model/operation.ts";
+import type { Session } from "../../gate/session.ts";
+import type { CallAnswer, EditedCall } from "../../model/operation.ts";
 import { canonicalJson } from "../../util/canonical-json.ts";
 import { errorText } from "../../util/error-text.ts";
 import { sha256Hex } from "../../util/hash.ts";
@@ -13,7 +13,6 @@ import {
   type ForeignTool,
   keyOf,
   openRun,
-  type PendingAnswer,
   type Promises,
   type RunOptions,
   registerHostTool,
@@ -47,6 +46,8 @@ interface ToolExtra {
 export interface ClaudeOptions extends RunOptions {
   /** Tools of Claude Code itself, such as Bash and Edit: it executes them, each call under a permit. */
   readonly hostTools?: readonly string[];
+  /** How long such a call may take without a report before people are asked what happened. Left out: 15 minutes. */
+  readonly permitMs?: number;
   /** The name under which the server with these tools is among `mcpServers`. Left out: `sallyport`. */
   readonly server?: string;
 }
@@ -76,7 +77,7 @@ interface HookInput {
 export function gateClaude<const Tools extends readonly SdkTool[]>(
   gate: Gate,
   tools: Tools,
-  { hostTools = [], readOnly = [], server = "sallyport", ...options }: ClaudeOptions,
+  { hostTools = [], readOnly = [], permitMs, server = "sallyport", ...options }: ClaudeOptions,
 ) {
   const { agent, delegatedBy = [] } = options;
   const names = tools.map(({ name }) => name);
@@ -84,10 +85,10 @@ export function gateClaude<const Tools extends readonly SdkTool[]>(
   registerTools(gate, [...tools.map(readTool), ...reading.map(readByHost)], readOnly);
   for (const name of hostTools) registerHostTool(gate, name, `The tool ${name} of Claude Code.`);
   const main = openRun(gate, options);
-  const by = `claude-code:${main.id}`;
-  /** By the id that Claude Code gave the call: those that its hook let through, and the permits it has. */
+  const terms = { by: `claude-code:${main.id}`, leaseMs: permitMs ?? PERMIT_MS };
+  /** By the id that Claude Code gave the call: those that its hook let through, and those that it executes under a permit. */
   const passed = new Map<string, () => Promise<CallAnswer>>();
-  const permits = new Map<string, { readonly permit: Permit; readonly note: string }>();
+  const permitted = new Map<string, Permitted>();
   /** Claude Code keeps one deferred call of a turn and forgets the others. */
   let deferred: string | undefined;
 
@@ -111,50 +112,47 @@ export function gateClaude<const Tools extends readonly SdkTool[]>(
     const chain = { agent: sub ?? agent, delegatedBy: [agent, ...delegatedBy], run: main.id };
     const run = isMain ? main : openRun(gate, { ...options, ...chain });
     // A call that is deferred a second time is lost, so the model gets the answer that it waits.
-    const isKnown = (await run.session.resultOf(keyOf(main.id, call.id))) !== undefined;
-    const pending = await run.waits(call);
-    if (pending !== undefined && (await isOpen(gate, pending))) {
-      if (!isMain || isKnown) return deny(pending.text);
+    const key = keyOf(main.id, call.id);
+    const isKnown = (await run.session.resultOf(key)) !== undefined;
+    const answer = hostTools.includes(tool)
+      ? await run.session.permit({ callId: call.id, key, tool, input: call.input }, terms)
+      : ((await run.waits(call)) ?? PASSED);
+    if (answer.answer === "pending" && (await run.isOpen(answer))) {
+      if (!isMain || isKnown) return deny(answer.text);
       deferred = id;
-      return decided("defer", pending.text);
+      return decided("defer", answer.text);
     }
     deferred = undefined;
     if (isOurs) {
       passed.set(id, () => run.answer(call));
       return decided("allow");
     }
-    if (pending !== undefined) return underPermit(id, pending);
-    const { answer, text } = await run.answer(call);
-    return answer === "done" && reading.includes(tool) ? decided("allow") : deny(text);
-  }
-
-  /** Claude Code executes it: once, with the input that was approved. */
-  async function underPermit(id: string, { decisionId, edited }: PendingAnswer) {
-    const permit = await gate.permits.take(decisionId, { by, leaseMs: PERMIT_MS });
-    const updatedInput = permit.calls?.[0]?.input as JsonObject;
-    const changed =
-      edited && `${JSON.stringify(edited.input)} instead of ${JSON.stringify(edited.original)}`;
-    const note = edited ? `${edited.by.join(" and ")} changed your call: ${changed}.` : "";
-    permits.set(id, { permit, note });
-    return decided("allow", "", { updatedInput });
+    if (answer.answer === "permitted") {
+      permitted.set(id, { session: run.session, key, edited: answer.edited });
+      // Claude Code executes it: once, with the input that was approved.
+      return decided("allow", "", { updatedInput: answer.permit.calls?.[0]?.input as JsonObject });
+    }
+    const { answer: became, text } = answer === PASSED ? await run.answer(call) : answer;
+    return became === "done" && reading.includes(tool) ? decided("allow") : deny(text);
   }
 
   async function after(input: HookInput): Promise<HookOutput> {
     const { tool_use_id: id, tool_response = "", error, is_interrupt } = input;
-    const held = permits.get(id);
-    permits.delete(id);
+    const held = permitted.get(id);
+    permitted.delete(id);
     // An interrupted call may have acted: nothing is reported, and people are asked when the lease is over.
     if (held === undefined || is_interrupt === true) return {};
-    const { permit, note } = held;
     const output =
       typeof tool_response === "string" ? tool_response : JSON.stringify(tool_response);
     const outcome =
       error === undefined
         ? ({ outcome: "executed", output } as const)
         : ({ outcome: "failed", reason: error } as const);
-    await gate.permits.report(permit.id, { by, fence: permit.fence, ...outcome });
+    await held.session.report(held.key, { by: terms.by, ...outcome });
     const hookEventName = error === undefined ? "PostToolUse" : "PostToolUseFailure";
-    return note === "" ? {} : { hookSpecificOutput: { hookEventName, additionalContext: note } };
+    return held.edited === undefined
+      ? {}
+      : { hookSpecificOutput: { hookEventName, additionalContext: noteOf(held.edited) } };
   }
 
   async function handle(extra: ToolExtra): Promise<ToolOutput> {
@@ -216,17 +214,27 @@ function decided(
 
 const deny = (reason: string) => decided("deny", reason);
 
-async function isOpen(gate: Gate, { interactionId }: PendingAnswer): Promise<boolean> {
-  return (await gate.interactions.get(interactionId)).status === "open";
+/** A call that Claude Code executes. */
+interface Permitted {
+  readonly session: Session;
+  readonly key: string;
+  readonly edited: EditedCall | undefined;
+}
+
+/** The gate executes it, or has recorded it: nothing waits. */
+const PASSED: { readonly answer: "passed"; readonly text: "" } = { answer: "passed", text: "" };
+
+function noteOf({ by, input, original }: EditedCall): string {
+  return `${by.join(" and ")} changed your call: ${JSON.stringify(input)} instead of ${JSON.stringify(original)}.`;
 }
 
 /** Longer than Claude Code lets a command run. Without a report by then, people are asked what happened. */
 const PERMIT_MS = 15 * 60_000;
 
 /** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
-export function gated<Foreign extends SdkTool, Input = JsonObject, Output = unknown>(
+export function gated<Foreign extends SdkTool>(
   tool: Foreign,
-  promises: Promises<Input, Output>,
+  promises: Promises<Parameters<Foreign["handler"]>[0], Awaited<ReturnType<Foreign["handler"]>>>,
 ): Foreign {
   return addPromises(tool, promises);
 }

@@ -154,12 +154,25 @@ function isPending(settled: PromiseSettledResult<CallAnswer> | undefined): boole
 }
 
 /** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
-export function gated<Foreign extends StructuredTool, Input = JsonObject, Output = unknown>(
+export function gated<Foreign extends StructuredTool>(
   tool: Foreign,
-  promises: Promises<Input, Output>,
+  promises: Promises<InputOf<Foreign>, OutputOf<Foreign>>,
 ): Foreign {
   return addPromises(tool, promises);
 }
+
+/** Of a tool that `tool()` made from a function; others say nothing about what they take and return. */
+type InputOf<Foreign> = Foreign extends {
+  readonly func: (input: infer Input, ...rest: never[]) => unknown;
+}
+  ? Input
+  : JsonObject;
+
+type OutputOf<Foreign> = Foreign extends {
+  readonly func: (input: never, ...rest: never[]) => infer Output;
+}
+  ? Exclude<Awaited<Output>, AsyncGenerator<unknown, unknown, unknown>>
+  : unknown;
 
 /** An interrupt of a thread, as `getState` and results show it. */
 interface Interrupt {

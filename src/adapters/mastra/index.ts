@@ -60,12 +60,21 @@ export function gateTools<Tools extends Readonly<Record<string, MastraTool>>>(
 }
 
 /** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
-export function gated<Foreign extends MastraTool, Input = JsonObject, Output = unknown>(
+export function gated<Foreign extends MastraTool>(
   tool: Foreign,
-  promises: Promises<Input, Output>,
+  promises: Promises<InputOf<Foreign>, OutputOf<Foreign>>,
 ): Foreign {
   return addPromises(tool, promises);
 }
+
+type Execute<Foreign extends MastraTool> = NonNullable<Foreign["execute"]>;
+type InputOf<Foreign extends MastraTool> = Parameters<Execute<Foreign>>[0];
+/** What a schema refused is an error here, and a gated tool does not suspend by itself. */
+type OutputOf<Foreign extends MastraTool> = Exclude<
+  Awaited<ReturnType<Execute<Foreign>>>,
+  // biome-ignore lint/suspicious/noConfusingVoidType: the framework's word for a tool that suspended
+  { readonly validationErrors: unknown } | void
+>;
 
 /** The entry of a request context that names the run of the parent. */
 const RUN = "sallyport.run";

@@ -56,12 +56,28 @@ export function gateTools<const Tools extends readonly FunctionTool[]>(
 }
 
 /** Adds promises to a tool: what it would do, how to undo it, whether it happened. See `Promises`. */
-export function gated<Foreign extends FunctionTool, Input = JsonObject, Output = unknown>(
+export function gated<Foreign extends FunctionTool>(
   tool: Foreign,
-  promises: Promises<Input, Output>,
+  promises: Promises<InputOf<Foreign>, OutputOf<Foreign>>,
 ): Foreign {
   return addPromises(tool, promises);
 }
+
+type InputOf<Foreign extends FunctionTool> = Foreign["needsApproval"] extends (
+  context: never,
+  input: infer Input,
+  callId?: string,
+) => unknown
+  ? Input
+  : JsonObject;
+
+/** Known from an output schema. Without one the framework calls every result a text, whatever it is; its exceptions are texts too. */
+type OutputOf<Foreign extends FunctionTool> =
+  Awaited<ReturnType<Foreign["invoke"]>> extends infer Result
+    ? [Exclude<Result, string>] extends [never]
+      ? unknown
+      : Exclude<Result, string>
+    : never;
 
 /** The `RunState` of a stopped run, as far as it is used here. */
 interface StoppedRun {

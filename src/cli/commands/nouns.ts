@@ -6,6 +6,7 @@ import { type Path, pathOf, type RouteName } from "../../http/paths.ts";
 import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { SallyportError } from "../../model/errors.ts";
+import { definedFields } from "../../util/defined-fields.ts";
 import { asPerson, connect, isServerNamed } from "../connect.ts";
 import { hasStore, inStore, type StoreFlags, storePlaceOf } from "../open-store.ts";
 import { inboxTable, print } from "../render.ts";
@@ -43,7 +44,13 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     if (field.required) command.requiredOption(flag, field.about);
     else command.option(flag, field.about);
   }
-  if (name === "interactions.list") command.option("--wide", "all columns, however wide");
+  if (name === "interactions.list") {
+    command.option(
+      "--tenant <name>",
+      "without a server: the tenant; `default` when nothing is said",
+    );
+    command.option("--wide", "all columns, however wide");
+  }
   if (name === "sessions.call")
     command.option("--progress", "show what the tool reports meanwhile");
   command.action(async (...given: unknown[]) => {
@@ -65,8 +72,14 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     // Without a server the list has no pages, so a cursor is for the server that gave it.
     const isWhole = name === "interactions.list" && !("cursor" in input);
     const isLocal = isWhole && !isPerson && isOnlyStored(shared);
+    const { tenant } = command.opts<{ readonly tenant?: string }>();
+    if (tenant !== undefined && !isLocal) {
+      const hint =
+        "A server lists the tenant that it serves. Leave --tenant out, or name a store alone.";
+      throw new SallyportError("invalid_input", { what: "--tenant", hint });
+    }
     const answer = isLocal
-      ? await inboxOfStore(shared, input)
+      ? await inboxOfStore(shared, tenant, input)
       : await (isPerson ? asPerson(shared, send) : send(connect(shared)));
     const isTable = name === "interactions.list" && command.opts()["wide"] !== true;
     if (isTable && shared.json !== true) {
@@ -83,9 +96,14 @@ function isOnlyStored(flags: StoreFlags): boolean {
 }
 
 /** The inbox as its store has it: looking at it needs no server. */
-function inboxOfStore(flags: StoreFlags, query: Readonly<Record<string, unknown>>) {
+function inboxOfStore(
+  flags: StoreFlags,
+  tenant: string | undefined,
+  query: Readonly<Record<string, unknown>>,
+) {
   return inStore(storePlaceOf(flags), async (store) => {
-    const open = await createGate({ store }).interactions.list({ status: "open", ...query });
+    const gate = createGate({ store, ...definedFields({ tenant }) });
+    const open = await gate.interactions.list({ status: "open", ...query });
     return { items: open, next: null };
   });
 }
