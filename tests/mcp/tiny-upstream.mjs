@@ -5,7 +5,15 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const { WIRE_LOG = "", LEDGER = "", STATE = "", TOOLS = "", REVISION = "" } = process.env;
+const {
+  WIRE_LOG = "",
+  LEDGER = "",
+  STATE = "",
+  TOOLS = "",
+  REVISION = "",
+  PIDS = "",
+} = process.env;
+if (PIDS !== "") appendFileSync(PIDS, `${process.pid}\n`);
 if (WIRE_LOG !== "") appendFileSync(WIRE_LOG, "start\n");
 
 const object = (properties) => ({ type: "object", properties, additionalProperties: false });
