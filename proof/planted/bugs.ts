@@ -3,6 +3,7 @@ import type { Bug } from "./bug.ts";
 import { CLOCK_BUGS } from "./clock-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
+import { MCP_BUGS } from "./mcp-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
 import { PERMIT_BUGS } from "./permit-bugs.ts";
@@ -319,6 +320,7 @@ export const BUGS: readonly Bug[] = [
   ...AUTH_BUGS,
   ...FILES_BUGS,
   ...LIMITS_BUGS,
+  ...MCP_BUGS,
   ...MERGED_BUGS,
   ...OUTCOME_BUGS,
   ...PERMIT_BUGS,

@@ -200,7 +200,9 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
       if (listed.length > MOST_TOOLS) {
         report(`${upstream}: only the first ${MOST_TOOLS} tools are offered`);
       }
-      const seen = pins.together(() => listed.slice(0, MOST_TOOLS).map((one) => accept(config, one)));
+      const seen = pins.together(() =>
+        listed.slice(0, MOST_TOOLS).map((one) => accept(config, one)),
+      );
       return seen.filter((one) => one !== undefined);
     },
     find(offeredAs, input) {
