@@ -8,6 +8,7 @@ import { GATE_BUGS } from "./gate-bugs.ts";
 import { HTTP_BUGS } from "./http-bugs.ts";
 import { HOT_BUGS } from "./hot-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
+import { MCP_BUGS } from "./mcp-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
 import { PERMIT_BUGS } from "./permit-bugs.ts";
@@ -328,6 +329,7 @@ export const BUGS: readonly Bug[] = [
   ...GATE_BUGS,
   ...HTTP_BUGS,
   ...LIMITS_BUGS,
+  ...MCP_BUGS,
   ...MERGED_BUGS,
   ...HOT_BUGS,
   ...OUTCOME_BUGS,

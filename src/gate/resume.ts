@@ -10,7 +10,7 @@ import { canonicalJson } from "../util/canonical-json.ts";
 import { fromIso } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { renewEvery } from "../util/timers.ts";
-import { isSettled, latestOf, resultOfDecision, resultOfId } from "./answers.ts";
+import { isSettled, latestOf, operationOf, resultOfDecision, resultOfId } from "./answers.ts";
 import type { GateContext } from "./context.ts";
 
 /** Where a run stopped. */
@@ -83,8 +83,15 @@ export async function deliverCall(
   answer: CallAnswer,
 ): Promise<boolean> {
   if ("operationId" in answer && answer.operationId === callKeyId(sessionId, key)) return false;
-  const decided = await context.store.interactions.ofCall(sessionId, key);
-  return decided !== undefined && deliverOnce(context, decided.decisionId);
+  const { store } = context;
+  const asked = await store.interactions.ofCall(sessionId, key);
+  // An answer to an identical call that was under way is one of a decision that does not know this key.
+  const executed =
+    asked === undefined && "operationId" in answer && answer.operationId !== undefined
+      ? await operationOf(answer.operationId, store)
+      : undefined;
+  const decided = asked?.decisionId ?? executed?.decisionId ?? "";
+  return decided !== "" && deliverOnce(context, decided);
 }
 
 /** Notes that the outcome of a decision was handed on. True for the first of all processes. */

@@ -12,6 +12,7 @@ import {
   BadMessageError,
   CAPABILITIES_KEY,
   errorMessage,
+  LARGEST_MESSAGE,
   type Message,
   type MessageId,
   metaOf,
@@ -24,7 +25,7 @@ import {
   VERSION_KEY,
   withoutRoots,
 } from "./message.ts";
-import type { OfferedTools } from "./offered-tools.ts";
+import { MOST_TOOLS, type OfferedTools } from "./offered-tools.ts";
 import {
   declaresTasks,
   isTaskMethod,
@@ -80,6 +81,9 @@ export interface ConversationOptions {
 }
 
 const MOST_PAGES = 100;
+const LARGEST_LIST = 2 * LARGEST_MESSAGE;
+/** How long a list may take that no client waits for: calls wait for it. */
+const LIST_MS = 20_000;
 /** Requests of upstreams that one client may have to answer. */
 const MOST_ASKING = 1_000;
 
@@ -112,13 +116,24 @@ export function openConversation(options: ConversationOptions): McpConversation 
       for (const upstream of upstreams) {
         if (!upstream.isReady()) continue;
         try {
-          tools.learn(upstream.name, await allTools(upstream));
+          tools.learn(upstream.name, await inTime(upstream));
         } catch (error) {
           onProblem(`${upstream.name}: its tools could not be listed: ${errorText(error)}`);
         }
       }
     })();
     return listing;
+  }
+
+  async function inTime(upstream: Upstream): Promise<readonly JsonValue[]> {
+    const late = new AbortController();
+    const text = `it took longer than ${LIST_MS} ms`;
+    const stop = systemTimers.after(LIST_MS, () => late.abort(new Error(text)));
+    try {
+      return await allTools(upstream, AbortSignal.any([late.signal, gone.signal]));
+    } finally {
+      stop();
+    }
   }
 
   function fromUpstream(upstream: Upstream, message: Message, reply: Reply): void {
@@ -388,13 +403,16 @@ function withKind(request: RequestMessage, result: JsonObject): JsonObject {
 async function allTools(upstream: Upstream, signal?: AbortSignal): Promise<readonly JsonValue[]> {
   const found: JsonValue[] = [];
   let cursor: JsonValue | undefined;
+  let size = 0;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const params: JsonObject = cursor === undefined ? {} : { cursor };
-    const { result, error } = await upstream.ask("tools/list", params, { signal });
+    const { raw, result, error } = await upstream.ask("tools/list", params, { signal });
+    size += raw.length;
+    if (size > LARGEST_LIST) throw new Error(`the list is larger than ${LARGEST_LIST} characters`);
     if (result === undefined) throw new Error(String(error?.["message"] ?? "it refused"));
     if (Array.isArray(result["tools"])) found.push(...result["tools"]);
     cursor = result["nextCursor"];
-    if (typeof cursor !== "string") break;
+    if (typeof cursor !== "string" || found.length > MOST_TOOLS) break;
   }
   return found;
 }

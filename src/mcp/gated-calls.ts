@@ -97,7 +97,9 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
       }
       // It began while its client was waiting, or runs since its approval, so it ends soon.
       if ((call.taken && isWorthWaiting(answer)) || isRunning(answer)) {
-        answer = (await session.wait(key, { timeoutMs: RUNNING_MS, signal })) ?? answer;
+        // Of an identical call of another process it knows the operation alone.
+        const id = isRunning(answer) ? answer.operationId : key;
+        answer = (await session.wait(id, { timeoutMs: RUNNING_MS, signal })) ?? answer;
       }
       return answer;
     } finally {
@@ -152,7 +154,7 @@ function isWorthWaiting(answer: CallAnswer): boolean {
 }
 
 /** Begun and not over; nobody has been asked about it. */
-function isRunning(answer: CallAnswer): boolean {
+function isRunning(answer: CallAnswer): answer is CallAnswer & { readonly answer: "unknown" } {
   return answer.answer === "unknown" && answer.interactionId === undefined;
 }
 

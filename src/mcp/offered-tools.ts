@@ -80,7 +80,8 @@ export interface OfferedToolsOptions {
   readonly onProblem: (text: string) => void;
 }
 
-const MOST_TOOLS = 2_000;
+/** Of one upstream; more are left out. */
+export const MOST_TOOLS = 2_000;
 const LARGEST_DEFINITION = 256 * 1024;
 /** The longest difference that a reviewer is shown. */
 const LONGEST_CHANGE = 4_000;
@@ -199,10 +200,10 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
       if (listed.length > MOST_TOOLS) {
         report(`${upstream}: only the first ${MOST_TOOLS} tools are offered`);
       }
-      return listed
-        .slice(0, MOST_TOOLS)
-        .map((one) => accept(config, one))
-        .filter((one) => one !== undefined);
+      const seen = pins.together(() =>
+        listed.slice(0, MOST_TOOLS).map((one) => accept(config, one)),
+      );
+      return seen.filter((one) => one !== undefined);
     },
     find(offeredAs, input) {
       const known = byName.get(offeredAs);

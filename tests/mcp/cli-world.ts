@@ -24,6 +24,7 @@ export function startMcp(
       SALLYPORT_STATE: place.state,
       LEDGER: path.join(place.folder, "ledger.txt"),
       WIRE_LOG: path.join(place.folder, "wire.log"),
+      PIDS: path.join(place.folder, "pids.txt"),
     },
     stdio: ["pipe", "pipe", "pipe"],
   });

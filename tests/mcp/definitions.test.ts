@@ -127,3 +127,35 @@ test("mcp: a hidden tool is not offered and cannot be called", async () => {
 function tinyWith(env: object, tools: object) {
   return { name: "tiny", command: process.execPath, args: [TINY], env, tools };
 }
+
+test("mcp: an upstream that invents names fills neither the pins nor the gate, and what was accepted before still counts", async () => {
+  const world = await mcpWorld();
+  const { client, gate, file, problems } = world;
+  await offer(world, peek());
+  const rounds = 3;
+  for (let round = 0; round < rounds; round += 1) {
+    const invented = Array.from({ length: 1_000 }, (_, n) => peek({ name: `t${round}_${n}` }));
+    await offer(world, peek(), ...invented);
+  }
+  const pinned = JSON.parse(readFileSync(file("pins.json"), "utf8"));
+  expect(Object.keys(pinned.tiny)).toHaveLength(2_000);
+  expect((await gate.offered({ all: true })).length).toBeLessThan(2_100);
+  expect(problems.join()).toContain("has named more tools than are remembered");
+  expect((await client.call("get", { key: "a" })).isError).toBe(false);
+  expect(await offer(world, peek({ description: "Changed." }))).toEqual(["get"]);
+  expect((await client.call("get", { key: "a" })).text).toContain("waits for approval");
+});
+
+test("mcp: two processes that accept definitions at the same time keep what both accepted", async () => {
+  const { file } = await mcpWorld({ handshake: "none" });
+  const [one, other] = [openPins(file("pins.json")), openPins(file("pins.json"))];
+  one.check("a", "x", { name: "x" });
+  other.check("a", "y", { name: "y" });
+  one.check("b", "z", { name: "z" });
+  expect(other.check("a", "x", { name: "x", description: "new" })).toHaveLength(1);
+  expect(one.check("a", "y", { name: "y" })).toEqual([]);
+  expect(JSON.parse(readFileSync(file("pins.json"), "utf8"))).toMatchObject({
+    a: { x: { name: "x" }, y: { name: "y" } },
+    b: { z: { name: "z" } },
+  });
+});

@@ -262,6 +262,23 @@ test("mcp: a second client of the same session finds the call that the first one
   expect(ledger()).toEqual(["one"]);
 });
 
+test("mcp: a client that asks for a call while it is being executed gets its result, and the next one is asked anew", async () => {
+  const { connect, decide, ledger, gate } = await mcpWorld();
+  const first = connect("lasting");
+  await handshake(first);
+  await first.call("later", append);
+  const decided = decide("approve");
+  await expect.poll(async () => (await gate.operations.listBySession("lasting")).length).toBe(1);
+  const second = connect("lasting");
+  await handshake(second);
+  expect(await second.call("later", append)).toMatchObject({ text: "later one", isError: false });
+  await decided;
+  const third = connect("lasting");
+  await handshake(third);
+  expect((await third.call("later", append)).text).toContain("waits for approval");
+  expect(ledger()).toEqual(["one"]);
+});
+
 test("mcp: initialize is answered by the upstream itself", async () => {
   const { client } = await mcpWorld({ handshake: "none" });
   expect(await client.request("initialize", CLIENT)).toMatchObject({

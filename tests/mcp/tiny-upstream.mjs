@@ -5,7 +5,15 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-const { WIRE_LOG = "", LEDGER = "", STATE = "", TOOLS = "", REVISION = "" } = process.env;
+const {
+  WIRE_LOG = "",
+  LEDGER = "",
+  STATE = "",
+  TOOLS = "",
+  REVISION = "",
+  PIDS = "",
+} = process.env;
+if (PIDS !== "") appendFileSync(PIDS, `${process.pid}\n`);
 if (WIRE_LOG !== "") appendFileSync(WIRE_LOG, "start\n");
 
 const object = (properties) => ({ type: "object", properties, additionalProperties: false });
@@ -30,6 +38,7 @@ function tools() {
     { name: "put", description: "Sets a value.", inputSchema: object({ key: text, value: text }) },
     { name: "get", description: "Reads a value.", inputSchema: object({ key: text }) },
     { name: "die", description: "Ends after its effect.", inputSchema: object({ line: text }) },
+    { name: "later", description: "Takes its time.", inputSchema: object({ line: text }) },
     { name: "fail", description: "Refuses.", inputSchema: object({}) },
     { name: "slow", description: "Reports progress.", inputSchema: object({}) },
     { name: "roots", description: "Asks for the client's folders.", inputSchema: object({}) },
@@ -60,6 +69,11 @@ function call({ id, params }) {
     case "die":
       appendFileSync(LEDGER, `${input.line}\n`);
       return process.exit(3);
+    case "later":
+      return setTimeout(() => {
+        appendFileSync(LEDGER, `${input.line}\n`);
+        done({ content: block(`later ${input.line}`) });
+      }, 500);
     case "fail":
       return done({ content: block("no, thank you"), isError: true });
     case "slow":

@@ -17,6 +17,15 @@ export interface HostPlace {
   readonly project: string;
   readonly modelUrl: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** An MCP server that the host starts. */
+  readonly mcp?: HostMcp;
+}
+
+export interface HostMcp {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
 }
 
 export interface HostRun extends HostPlace {
@@ -46,14 +55,22 @@ export interface Host {
 export const HOSTS: Readonly<Record<HostName, Host>> = {
   "claude-code": {
     name: "claude-code",
-    prepare: ({ home }) => void mkdirSync(path.join(home, ".claude"), { recursive: true }),
+    prepare({ home, mcp }) {
+      mkdirSync(path.join(home, ".claude"), { recursive: true });
+      if (mcp === undefined) return;
+      writeFileSync(claudeMcp(home), JSON.stringify({ mcpServers: { [mcp.name]: started(mcp) } }));
+    },
     run(given) {
-      const { prompt = "Go.", resume, args = [], modelUrl } = given;
+      const { prompt = "Go.", resume, args = [], modelUrl, mcp } = given;
       const file = path.join(modules, "@anthropic-ai/claude-code-linux-x64/claude");
       const again = resume === undefined ? [] : ["--resume", resume];
       const fixed = ["--output-format", "json", "--model", "claude-sonnet-4-5"];
-      const tools = ["--allowedTools", "Bash,Write,Edit,Read,Agent"];
-      return program(file, ["-p", prompt, ...again, ...fixed, ...tools, ...args], given, {
+      const own = mcp === undefined ? "" : `,mcp__${mcp.name}`;
+      const tools = ["--allowedTools", `Bash,Write,Edit,Read,Agent${own}`];
+      const servers =
+        mcp === undefined ? [] : ["--strict-mcp-config", "--mcp-config", claudeMcp(given.home)];
+      const all = ["-p", prompt, ...again, ...fixed, ...tools, ...servers, ...args];
+      return program(file, all, given, {
         ANTHROPIC_BASE_URL: modelUrl,
         ANTHROPIC_API_KEY: "none",
         DISABLE_AUTOUPDATER: "1",
@@ -66,9 +83,10 @@ export const HOSTS: Readonly<Record<HostName, Host>> = {
   },
   codex: {
     name: "codex",
-    prepare({ home, modelUrl }) {
+    prepare({ home, modelUrl, mcp }) {
       mkdirSync(path.join(home, ".codex"), { recursive: true });
-      writeFileSync(path.join(home, ".codex/config.toml"), codexConfig(modelUrl));
+      const config = `${codexConfig(modelUrl)}${mcp === undefined ? "" : codexMcp(mcp)}`;
+      writeFileSync(path.join(home, ".codex/config.toml"), config);
     },
     run(given) {
       const { prompt = "Go.", resume, args = [] } = given;
@@ -90,10 +108,12 @@ export const HOSTS: Readonly<Record<HostName, Host>> = {
   },
   gemini: {
     name: "gemini",
-    prepare({ home }) {
+    prepare({ home, mcp }) {
       mkdirSync(path.join(home, ".gemini"), { recursive: true });
       const auth = { security: { auth: { selectedType: "gemini-api-key" } } };
-      writeFileSync(path.join(home, ".gemini/settings.json"), JSON.stringify(auth));
+      const servers = mcp === undefined ? {} : { mcpServers: { [mcp.name]: started(mcp) } };
+      const settings = JSON.stringify({ ...auth, ...servers });
+      writeFileSync(path.join(home, ".gemini/settings.json"), settings);
     },
     run(given) {
       const { prompt = "Go.", args = [], modelUrl } = given;
@@ -126,6 +146,27 @@ export const HOSTS: Readonly<Record<HostName, Host>> = {
     write: (id, filePath, content) => ({ id, name: "write", input: { filePath, content } }),
   },
 };
+
+export function claudeMcp(home: string): string {
+  return path.join(home, ".claude/mcp.json");
+}
+
+function started({ command, args, env }: HostMcp) {
+  return { command, args, env };
+}
+
+/** `required`: otherwise Codex asks its model before the server is there. */
+function codexMcp({ name, command, args, env }: HostMcp): string {
+  const pairs = Object.entries(env).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+  return `
+[mcp_servers.${name}]
+command = ${JSON.stringify(command)}
+args = ${JSON.stringify(args)}
+env = { ${pairs.join(", ")} }
+required = true
+startup_timeout_sec = 60
+`;
+}
 
 /** How each host is started. */
 export const HOST_PROGRAMS: Readonly<Record<HostName, () => readonly string[]>> = {
