@@ -2,6 +2,7 @@ import { AUTH_BUGS } from "./auth-bugs.ts";
 import type { Bug } from "./bug.ts";
 import { CLOCK_BUGS } from "./clock-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
+import { HOOK_BUGS } from "./hook-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
 import { OUTCOME_BUGS } from "./outcome-bugs.ts";
@@ -318,6 +319,7 @@ export const BUGS: readonly Bug[] = [
   },
   ...AUTH_BUGS,
   ...FILES_BUGS,
+  ...HOOK_BUGS,
   ...LIMITS_BUGS,
   ...MERGED_BUGS,
   ...OUTCOME_BUGS,
