@@ -7,6 +7,7 @@ import { FLOW_BUGS } from "./flow-bugs.ts";
 import { GATE_BUGS } from "./gate-bugs.ts";
 import { HTTP_BUGS } from "./http-bugs.ts";
 import { HOT_BUGS } from "./hot-bugs.ts";
+import { HOOK_BUGS } from "./hook-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { MCP_BUGS } from "./mcp-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
@@ -328,6 +329,7 @@ export const BUGS: readonly Bug[] = [
   ...FLOW_BUGS,
   ...GATE_BUGS,
   ...HTTP_BUGS,
+  ...HOOK_BUGS,
   ...LIMITS_BUGS,
   ...MCP_BUGS,
   ...MERGED_BUGS,

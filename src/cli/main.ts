@@ -9,6 +9,7 @@ import { mcpCommand } from "./commands/mcp.ts";
 import { notifyCommand } from "./commands/notify.ts";
 import { addNouns, completionCommand } from "./commands/nouns.ts";
 import { addPeopleCommands } from "./commands/people.ts";
+import { policyCommand } from "./commands/policy.ts";
 import { reviewCommand } from "./commands/review.ts";
 import { crashkitCommand, demoCommand, serveCommand, workerCommand } from "./commands/serve.ts";
 import { doctorCommand, storeCommand } from "./commands/store.ts";
@@ -71,6 +72,7 @@ export function createProgram(): Command {
   program.addCommand(hookCommand());
   program.addCommand(installCommand());
   program.addCommand(uninstallCommand());
+  program.addCommand(policyCommand());
   program.addCommand(reviewCommand());
   addPeopleCommands(program);
   addSwitch(program);

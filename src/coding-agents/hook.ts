@@ -72,6 +72,7 @@ export async function runHook(args: readonly string[]): Promise<never> {
     const event = host.read(given);
     if (event.when === "other") return ends(0, "{}");
     if (event.when === "after") return await afterCall(host, event, given, options);
+    if (event.when === "end") return await endOfTurn(host, event, options);
     return answers(host, await beforeCall(host, event, options));
   } catch (error) {
     return failed(error);
@@ -220,6 +221,38 @@ async function afterCall(
   }
 }
 
+/**
+ * Codex reports no patch that it applied out of a shell command. At the end of a turn none is running any more, so each is
+ * settled with what it made of its files: without a report it could never be undone.
+ */
+async function endOfTurn(host: HostShape, event: HostEvent, { data }: HookOptions): Promise<never> {
+  const reached = await reach(host, data);
+  if (reached === undefined) return ends(1, "", unreachable(data));
+  const id = sessionIdOf(host, event);
+  try {
+    for (const operation of await heldIn(reached.client, id)) {
+      const { tool, input } = operation.asked;
+      if (typeof tool !== "string" || !isJsonObject(input)) continue;
+      const isPatch = tool === "Bash" && toolFor(host.name, tool, input) === "coding.edit";
+      if (!isPatch) continue;
+      const output = `${host.name} does not report patches in commands; its turn is over.`;
+      await reached.client.sessions.report({ id, key: operation.id, outcome: "executed", output });
+    }
+    return ends(0, "{}");
+  } catch (problem) {
+    return ends(1, "", `Sallyport did not get the report: ${errorText(problem)}`);
+  }
+}
+
+/** Permits that nobody has reported on, newest first, with what the host asked for. */
+async function heldIn(client: Client, sessionId: string) {
+  const { items } = await client.operations.list({ sessionId, limit: 500 });
+  return items.flatMap(({ id, status, input }) => {
+    const asked: JsonValue = status === "started" ? JSON.parse(input) : null;
+    return isJsonObject(asked) ? [{ id, asked }] : [];
+  });
+}
+
 /** The part of a call that the host knows. */
 function ownInput(call: JsonValue): string {
   return JSON.stringify(isJsonObject(call) ? (call["input"] ?? null) : call);
@@ -227,12 +260,10 @@ function ownInput(call: JsonValue): string {
 
 /** Of a host that does not name its calls: the oldest one that is held and asked for the same. */
 async function heldBy(client: Client, host: HostShape, event: HostEvent): Promise<string> {
-  const { items } = await client.operations.list({ sessionId: sessionIdOf(host, event) });
-  const same = items.filter(({ status, input }) => {
-    if (status !== "started") return false;
-    const held: JsonValue = JSON.parse(input);
-    return isJsonObject(held) && held["tool"] === event.tool && isSame(held["input"], event.input);
-  });
+  const held = await heldIn(client, sessionIdOf(host, event));
+  const same = held.filter(
+    ({ asked }) => asked["tool"] === event.tool && isSame(asked["input"], event.input),
+  );
   const oldest = same.at(-1);
   if (oldest === undefined) throw new Error("no permit is held for this call");
   return oldest.id;

@@ -8,8 +8,8 @@ export type HostName = (typeof HOST_NAMES)[number];
 
 /** One event of a host, in the same terms for all of them. */
 export interface HostEvent {
-  /** `before` a tool runs, `after` it ran; everything else is `other` and is not gated. */
-  readonly when: "before" | "after" | "other";
+  /** `before` a tool runs, `after` it ran, `end` of a turn, so nothing runs; everything else is `other` and is not gated. */
+  readonly when: "before" | "after" | "end" | "other";
   readonly session: string;
   /** The host's id of the call; made from its content where the host has none. */
   readonly callId: string | undefined;
@@ -65,12 +65,18 @@ function optional(given: JsonObject, name: string): string | undefined {
 const plain = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
 
+const CLAUDE_EVENTS: Readonly<Record<string, HostEvent["when"]>> = {
+  PreToolUse: "before",
+  PostToolUse: "after",
+  PostToolUseFailure: "after",
+  Stop: "end",
+};
+
 /** Claude Code and Codex name the events and fields alike. */
 function readClaude(given: JsonObject): HostEvent {
   const event = text(given, "hook_event_name");
-  const when =
-    event === "PreToolUse" ? "before" : event.startsWith("PostToolUse") ? "after" : "other";
-  const isTool = when !== "other";
+  const when = CLAUDE_EVENTS[event] ?? "other";
+  const isTool = when === "before" || when === "after";
   return {
     when,
     session: text(given, "session_id"),

@@ -90,14 +90,15 @@ const PLANS: Readonly<Record<HostName, (place: InstallPlace) => readonly Planned
     return [{ file, content: json(settings) }];
   },
   codex: (place) => {
+    if (place.scope === "managed") return [codexManaged(place)];
     const command = askCommand(place);
     const report = reportCommand(place);
     const timeout = timeoutSeconds(place);
-    if (place.scope === "managed") return [codexManaged(place, command, timeout)];
     const file = path.join(codexFolder(place), "hooks.json");
     const settings = withHooks(readSettings(file), {
       PreToolUse: { matcher: "*", hooks: [{ type: "command", command, timeout }] },
       PostToolUse: { matcher: "*", hooks: [{ type: "command", command: report, timeout: 30 }] },
+      Stop: { matcher: "*", hooks: [{ type: "command", command: report, timeout: 30 }] },
     });
     return [{ file, content: json(settings) }];
   },
@@ -151,7 +152,13 @@ export function codexFolder({ scope, home, project, codexHome }: InstallPlace): 
 }
 
 /** Without the pinned feature a user switches even managed hooks off. */
-function codexManaged({ root = "" }: InstallPlace, command: string, timeout: number): PlannedFile {
+function codexManaged(place: InstallPlace): PlannedFile {
+  const { root = "" } = place;
+  const [command, report, timeout] = [
+    askCommand(place),
+    reportCommand(place),
+    timeoutSeconds(place),
+  ];
   const file = `${root}/etc/codex/requirements.toml`;
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const before = text.replace(OWN_BLOCK, "");
@@ -159,9 +166,10 @@ function codexManaged({ root = "" }: InstallPlace, command: string, timeout: num
     const hint = `${file} has hooks or features of its own. Add the hook by hand: ${command}`;
     throw new SallyportError("invalid_input", { what: file, hint });
   }
-  const entry = (event: string, seconds: number) =>
-    `[[hooks.${event}]]\nmatcher = "*"\n[[hooks.${event}.hooks]]\ntype = "command"\ncommand = ${JSON.stringify(command)}\ntimeout = ${seconds}\n`;
-  const block = `${BEGIN}\n[features]\nhooks = true\n\n[hooks]\nmanaged_dir = ${JSON.stringify(`${root}/etc/codex/hooks`)}\n\n${entry("PreToolUse", timeout)}\n${entry("PostToolUse", 30)}${END}\n`;
+  const entry = (event: string, started: string, seconds: number) =>
+    `[[hooks.${event}]]\nmatcher = "*"\n[[hooks.${event}.hooks]]\ntype = "command"\ncommand = ${JSON.stringify(started)}\ntimeout = ${seconds}\n`;
+  const reports = ["PostToolUse", "Stop"].map((event) => entry(event, report, 30)).join("\n");
+  const block = `${BEGIN}\n[features]\nhooks = true\n\n[hooks]\nmanaged_dir = ${JSON.stringify(`${root}/etc/codex/hooks`)}\n\n${entry("PreToolUse", command, timeout)}\n${reports}${END}\n`;
   return { file, content: before === "" ? block : `${before.trimEnd()}\n\n${block}` };
 }
 

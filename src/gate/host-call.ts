@@ -4,6 +4,7 @@
 import { isSallyportError, SallyportError } from "../model/errors.ts";
 import type { CallAnswer, CallRequest, EditedCall } from "../model/operation.ts";
 import type { StandingRule } from "../model/standing-rule.ts";
+import { allowingRules } from "../policy/decide.ts";
 import { callKeyId } from "../store/decisions.ts";
 import { metadataOf } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
@@ -49,10 +50,11 @@ export async function permitAllowed(
   { by, leaseMs = context.leaseMs, rule }: PermitTerms & { readonly rule?: StandingRule },
 ): Promise<PermitAnswer> {
   const { store } = context;
-  const { tool, definition, input, decision } = judged;
+  const { tool, definition, input, decision, facts } = judged;
   const { callId, messageId = "", turn = 0, key = request.requestKey } = request;
   const { sessionId, workingDirectory, owner = "" } = caller;
   const askers = owner === "" ? caller.chain : [...caller.chain, owner];
+  const rules = rule === undefined ? allowingRules(facts, context.policy) : [];
   const held = rule === undefined ? [] : [store.standingRules.holdOf(rule)];
   const begun = await startPermit(context, {
     id: key === undefined ? context.newId() : callKeyId(sessionId, key),
@@ -72,7 +74,7 @@ export async function permitAllowed(
     approval: undefined,
     executor: by,
     holds: [...held, ...context.claimHolds(caller.claim)],
-    allowedBy: rule === undefined ? "policy" : `rule:${rule.id}`,
+    allowedBy: rule === undefined ? ["policy", ...rules].join(":") : `rule:${rule.id}`,
     leaseMs,
     actor: by,
   });
@@ -86,7 +88,9 @@ export async function permitAllowed(
   const permit = { ...permitOf(context, begun.operation), hash: "", raw, calls: [call] };
   const said = decision.findings.map(({ message }) => message).join(" ");
   const allowed =
-    rule === undefined ? "The rules allow it." : `Standing rule ${rule.id} allows it.`;
+    rule === undefined
+      ? `The rules allow it${rules.length === 0 ? "" : ` (${rules.join(", ")})`}.`
+      : `Standing rule ${rule.id} allows it.`;
   return { answer: "permitted", text: `${allowed} ${said}`.trim(), permit };
 }
 

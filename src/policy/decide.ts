@@ -32,7 +32,13 @@ import {
   STRUCTURE_DANGERS,
 } from "./dangers.ts";
 import { isWithin, type ReadUrl, readUrl, segmentsOf } from "./patterns.ts";
-import { allowingRule, type CompiledPolicy, otherKinds, restrictingRules } from "./policy.ts";
+import {
+  allowingRule,
+  type CompiledPolicy,
+  otherKinds,
+  restrictingRules,
+  subjectsOf,
+} from "./policy.ts";
 import { readShell } from "./shell/read-shell.ts";
 import type { ShellPart, ShellWord } from "./shell/script.ts";
 
@@ -98,6 +104,12 @@ export function decide(facts: CallFacts, state: GateState): GateDecision {
     policyVersion: state.policy.version,
     policyHash: state.policy.hash,
   };
+}
+
+/** The ids of the rules that allow or review parts of this call, each once: what a permit without a decision rests on. */
+export function allowingRules(facts: CallFacts, policy: CompiledPolicy): readonly string[] {
+  const found = subjectsOf(seeCall(facts)).map((subject) => allowingRule(policy, facts, subject));
+  return [...new Set(found.flatMap((compiled) => (compiled ? [compiled.rule.id] : [])))];
 }
 
 /** Rules expire by this clock; a clock that is not a number would make all of them valid or void. */

@@ -460,7 +460,7 @@ function keysOf(subject: Subject): readonly string[] {
   }
 }
 
-function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
+export function subjectsOf({ scripts, files, urls }: SeenCall): readonly Subject[] {
   if (scripts.length + files.length + urls.length === 0) return ONLY_THE_CALL;
   return [
     CALL,

@@ -1,15 +1,15 @@
 // Stories of the published Claude Code behind the gate.
 
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, existsSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { HOSTS } from "../support/hosts/run-host.ts";
 import { installHosts, noHosts } from "../support/hosts.ts";
 import type { Script } from "../support/scripted-model.ts";
-import { approve, asks, openWorld, PERSON, treeOf, type World } from "./world.ts";
+import { approve, asks, openWorld, PERSON, type World } from "./world.ts";
 
-const { shell, write } = HOSTS["claude-code"];
+const { shell } = HOSTS["claude-code"];
 
 beforeAll(async () => {
   if (noHosts === undefined) await installHosts();
@@ -138,43 +138,7 @@ describe.skipIf(noHosts !== undefined)("Claude Code", { timeout: 120_000 }, () =
     await run;
     expect(await heldIn(world)).toBe(1);
   });
-
-  test("a session that edited 20 files and ran 5 commands is rolled back byte for byte", async () => {
-    const world = await openWorld("claude-code", { commands: [["ls", "**"]] });
-    const file = (n: number) =>
-      path.join(world.project, n < 10 ? `f${n}.txt` : `new/deep/f${n}.txt`);
-    for (let n = 0; n < 10; n += 1) writeFileSync(file(n), `line ${n}\r\n\tno line end ${n}`);
-    const before = treeOf(world.project);
-    const edits = Array.from({ length: 20 }, (_, n) => n);
-    const read = (n: number) => ({
-      id: `toolu_r${n}`,
-      name: "Read",
-      input: { file_path: file(n) },
-    });
-    const turns: Turn[] = [
-      { calls: edits.slice(0, 10).map(read) },
-      { calls: edits.map((n) => write(`toolu_w${n}`, file(n), `first ${n}\n`)) },
-      { calls: edits.slice(0, 5).map((n) => write(`toolu_v${n}`, file(n), `second ${n}\n`)) },
-      { calls: [1, 2, 3, 4, 5].map((n) => shell(`toolu_s${n}`, `ls f${n}.txt`)) },
-    ];
-    let turn = 0;
-    const { stdout } = await world.run(() => turns[turn++] ?? { text: "done" });
-    expect(world.read("f0.txt"), world.told.get("toolu_w0")).toBe("second 0\n");
-    expect(world.read("new/deep/f19.txt")).toBe("first 19\n");
-    const { session_id } = JSON.parse(stdout);
-    const session = world.served.gate.sessions.open({
-      id: `claude-code:${session_id}`,
-      agent: "claude-code",
-    });
-    const report = await session.rollback("person:ada");
-    expect(report.undone).toHaveLength(25);
-    expect(report.irreversible).toHaveLength(5);
-    expect(treeOf(world.project)).toBe(before);
-    expect(existsSync(path.join(world.project, "new"))).toBe(false);
-  });
 });
-
-type Turn = ReturnType<Script>;
 
 /** Ends a reader that outlives its host; without one there is nothing to open. */
 function endReader(pipe: string): void {

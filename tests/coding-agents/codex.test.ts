@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { HOSTS } from "../support/hosts/run-host.ts";
 import { installHosts, noHosts } from "../support/hosts.ts";
 import type { Script } from "../support/scripted-model.ts";
-import { approve, asks, openWorld } from "./world.ts";
+import { approve, asks, openWorld, PERSON } from "./world.ts";
 
 const { shell } = HOSTS.codex;
 
@@ -72,7 +72,11 @@ describe.skipIf(noHosts !== undefined)("Codex", { timeout: 120_000 }, () => {
       prompt: "Again.",
     });
     expect(world.has("LEDGER")).toBe(false);
-    expect(world.told.get("call_2")).toMatch(/waits for a person|not today/);
+    // A no is about one question: the same call is a new question, and the first one keeps its reason.
+    expect(world.told.get("call_2")).toMatch(/waits for a person as decision/);
+    expect(await gate.interactions.list()).toHaveLength(1);
+    const [no] = await gate.decisions.list({ states: ["rejected_ml"] });
+    expect(JSON.stringify(no)).toContain("not today");
   });
 
   test("of two calls in one turn that wait, each runs once when it is made again", async () => {
@@ -98,6 +102,15 @@ describe.skipIf(noHosts !== undefined)("Codex", { timeout: 120_000 }, () => {
       asks(shell("call_1", patch("new.txt")), shell("call_2", patch(".git/hooks/x"))),
     );
     expect([world.has("new.txt"), world.has(".git/hooks/x")]).toEqual([true, false]);
+    const { gate, store } = world.served;
+    const [session] = await store.tenant("default").sessions.list({ after: 0, limit: 1 });
+    const id = session?.id ?? "";
+    // Codex says nothing about the patch; the end of the turn settles it.
+    expect(await gate.operations.listBySession(id)).toMatchObject([
+      { tool: "coding.edit", status: "success", callId: "call_1" },
+    ]);
+    const report = await gate.sessions.open({ id, agent: "codex" }).rollback(PERSON);
+    expect([report.undone.length, world.has("new.txt")]).toEqual([1, false]);
   });
 });
 

@@ -29,13 +29,15 @@ import { type Script, type ScriptedModel, startScriptedModel } from "../support/
 
 export const PERSON = "person:ada";
 const bin = path.join(import.meta.dirname, "../../src/cli/bin.ts");
-/** The hook as users start it, from source. */
+const FLAGS = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
+const { PLANTED, PLANTED_FILE, NODE_OPTIONS = "" } = process.env;
+/** The hook as users start it, from source. It starts without NODE_OPTIONS, by which the proof plants its bugs. */
 export const PROGRAM = [
   process.execPath,
-  "--conditions=sallyport-source",
-  "--disable-warning=ExperimentalWarning",
+  ...(PLANTED === undefined ? FLAGS : NODE_OPTIONS.split(" ")),
   bin,
 ];
+export const PLANTED_ENV = PLANTED === undefined ? {} : { PLANTED, PLANTED_FILE };
 
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
