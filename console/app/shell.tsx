@@ -97,7 +97,9 @@ function Navigation() {
   const { data: me } = useQuery(meQuery);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const mine = inbox?.items.filter((item) => isForMe(item, me)).length ?? 0;
-  const page = PAGES.find(({ to }) => path.startsWith(to));
+  // A run belongs to the page that lists the runs.
+  const at = path.startsWith("/runs/") ? "/delegations" : path;
+  const page = PAGES.find(({ to }) => at.startsWith(to));
   const title = page?.name ?? "Decision";
   const bar = useRef<HTMLElement>(null);
   // On a narrow screen the bar is wider than the screen: scroll to the current page.
@@ -120,8 +122,8 @@ function Navigation() {
         <Link
           key={to}
           to={to}
-          aria-current={path.startsWith(to) ? "page" : undefined}
-          className={`rounded-md px-2 py-1 whitespace-nowrap hover:no-underline ${path.startsWith(to) ? "bg-accent-soft text-accent font-semibold" : "text-ink hover:bg-raised"}`}
+          aria-current={to === page?.to ? "page" : undefined}
+          className={`rounded-md px-2 py-1 whitespace-nowrap hover:no-underline ${to === page?.to ? "bg-accent-soft text-accent font-semibold" : "text-ink hover:bg-raised"}`}
         >
           {name}
           {to === "/inbox" && mine > 0 && (

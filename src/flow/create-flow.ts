@@ -1,4 +1,5 @@
 import type { LanguageModel, ModelMessage } from "ai";
+import { isSallyportError } from "../model/errors.ts";
 import {
   DEFAULT_ROUND_LIMIT,
   FLOW_SNAPSHOT_VERSION,
@@ -436,6 +437,7 @@ export interface ContinueOptions {
 }
 
 const PAGE = 100;
+const RUNNING_ELSEWHERE_MS = 1_000;
 
 /**
  * For `resume` of a worker's config: removes expired conversations, continues those whose question was answered in the
@@ -450,8 +452,15 @@ export function continueFlows(options: ContinueOptions): () => Promise<readonly 
     const loaded = await states.load(conversationId);
     if (!loaded.found) return false;
     const open = loaded.snapshot.state.pending_interaction;
-    if (open?.status !== "open") return clock.now() - fromIso(updatedAt) >= idleMs;
-    return (await interactions.get(open.interaction_id)).status !== "open";
+    const restedMs = clock.now() - fromIso(updatedAt);
+    if (open?.status !== "open") return restedMs >= idleMs;
+    try {
+      return (await interactions.get(open.interaction_id)).status !== "open";
+    } catch (error) {
+      if (!isSallyportError(error, "not_found") || open.type !== "connection_lost") throw error;
+      // The call still ran elsewhere when it was repeated: nobody is asked, only its result is waited for.
+      return restedMs >= RUNNING_ELSEWHERE_MS;
+    }
   }
 
   async function continued(conversationId: string, updatedAt: string): Promise<boolean> {

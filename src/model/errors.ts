@@ -119,6 +119,7 @@ function messageOf(code: ErrorCode, details: ErrorDetails): string {
  * for something that they cannot do.
  */
 const FOR_AGENTS: readonly string[] = [
+  "Check the input once more, and prefer ",
   "Go on with something else",
   "Do not repeat",
   "Propose it again",

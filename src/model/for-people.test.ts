@@ -3,6 +3,10 @@ import { forPeople } from "./errors.ts";
 
 test.each([
   [
+    '"x" has neither a dry run nor an undo. Check the input once more, and prefer a tool with a dry run where one does the same.',
+    '"x" has neither a dry run nor an undo.',
+  ],
+  [
     "Not executed: it waits for approval as decision d-1. Go on with something else, or ask later.",
     "Not executed: it waits for approval as decision d-1.",
   ],

@@ -1,13 +1,19 @@
 // A day in the warehouse: forty questions that wait, and enough behind them to fill every page.
 
+import { createFlow } from "../../src/flow/index.ts";
 import type { Session } from "../../src/gate/session.ts";
 import { delegationId } from "../../src/model/delegation.ts";
+import { PLAN, planOf } from "../flow/flow-world.ts";
+import { modelSaying } from "../flow/scripted-model.ts";
 import { type ConsoleWorld, propose } from "./console-world.ts";
 
 export interface Busy {
   /** One with a diff, one that cannot be inspected, a bundle, a question, a lost answer. */
   readonly ids: Readonly<Record<"diff" | "blind" | "bundle" | "long", string>>;
   readonly sessionId: string;
+  readonly runId: string;
+  /** One whose plan waits. */
+  readonly talkId: string;
 }
 
 export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy> {
@@ -37,7 +43,7 @@ export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy
     callId: "code",
     text: "The scanner asks for the code of the day. What is it?",
   });
-  for (let i = 0; i < waiting - 7; i += 1) {
+  for (let i = 0; i < waiting - 8; i += 1) {
     const sku = `part-${String(i).padStart(3, "0")}`;
     if (i % 3 === 0)
       await propose(buyer, "orders.place", { supplier: "Ohm & Co", sku, quantity: 10 + i });
@@ -64,9 +70,10 @@ export async function fillWorld(world: ConsoleWorld, waiting = 40): Promise<Busy
       await tasks.fail({ id: task.id, fence: fence ?? 0, reason: "The scanner is broken." });
   }
   await delegations(world);
-  await rules(world, stock.id);
+  const runId = await rules(world, stock.id);
+  const talkId = await talk(world);
   await gate.interactions.sweep();
-  return { ids: { diff, blind, bundle, long }, sessionId: stock.id };
+  return { ids: { diff, blind, bundle, long }, sessionId: stock.id, runId, talkId };
 }
 
 async function stage(session: Session): Promise<string> {
@@ -147,7 +154,7 @@ async function delegations({ store }: ConsoleWorld): Promise<void> {
 }
 
 /** A rule that holds and was used, one that waits for an admin, a lifted finding and a run. */
-async function rules({ gate }: ConsoleWorld, sessionId: string): Promise<void> {
+async function rules({ gate }: ConsoleWorld, sessionId: string): Promise<string> {
   const small = {
     tool: "stock.set",
     pattern: { sku: { like: "label-*" }, quantity: { atLeast: 0, atMost: 50 } },
@@ -181,4 +188,29 @@ async function rules({ gate }: ConsoleWorld, sessionId: string): Promise<void> {
     budget: 6,
   });
   await gate.runs.enter(run.id, "spec", { actor: "agent:planner" });
+  const planner = gate.sessions.open({ id: run.id, agent: "agent:planner" });
+  await planner.call({ callId: "look", tool: "stock.look", input: { sku: "bolt-m8" } });
+  await planner.call({ callId: "no", tool: "shelves.paint", input: { colour: "red" } });
+  return run.id;
+}
+
+/** A conversation whose plan waits: one of the forty. */
+async function talk({ gate, store, problems }: ConsoleWorld): Promise<string> {
+  const flow = createFlow({
+    model: modelSaying(PLAN, planOf("Count the nuts", "Correct their number")),
+    openSession: ({ conversationId, userId }) =>
+      gate.sessions.open({ id: `talk.${conversationId}`, agent: "agent:desk", owner: userId }),
+    tools: gate.tools,
+    states: store.flowStates,
+    onProblem: ({ error }) => problems.push(String(error)),
+    modelRetries: 0,
+  });
+  const talkId = "person:ivan:nuts";
+  const asked = await flow.handle({
+    conversationId: talkId,
+    userId: "person:ivan",
+    message: "How many nuts are there?",
+  });
+  if (asked.outcome !== "waiting") throw new Error(asked.outcome);
+  return talkId;
 }

@@ -152,6 +152,14 @@ export function createWarehouse(): Warehouse {
         signal.addEventListener("abort", () => refuse(signal.reason), { once: true });
       }),
   });
-  const tools = [look, set, order, note, book, refund, cancelRefund, label, scan];
+  const print = defineTool({
+    name: "labels.reprint",
+    description:
+      "Prints all labels anew. Needs a counter-check; has neither a dry run nor an undo.",
+    input: object({ hall: text }),
+    safety: { effect: "external", reversible: false, reverseThinking: true },
+    execute: () => "printed",
+  });
+  const tools = [print, look, set, order, note, book, refund, cancelRefund, label, scan];
   return { stock, effects, labels, tools };
 }

@@ -9,7 +9,7 @@ import { type Client, createClient, signIn } from "../../src/client/index.ts";
 import { createGate, type Gate } from "../../src/gate/create-gate.ts";
 import { allowAlways } from "../../src/gate/review.ts";
 import type { Session } from "../../src/gate/session.ts";
-import { createServer, type Server } from "../../src/http/index.ts";
+import { createServer, type ServedFlow, type Server } from "../../src/http/index.ts";
 import type { Role } from "../../src/model/identity.ts";
 import { NO_RULES } from "../../src/policy/policy.ts";
 import { sqliteStore } from "../../src/store/sqlite/index.ts";
@@ -53,7 +53,13 @@ export interface SignIn {
 }
 
 /** `clock`: the server's, which says how old a sign-in is. */
-export async function openConsole(options: { readonly clock?: Clock } = {}): Promise<ConsoleWorld> {
+export async function openConsole(
+  options: {
+    readonly clock?: Clock;
+    /** An agent to talk with. */
+    readonly flow?: (of: { readonly gate: Gate; readonly store: TenantStore }) => ServedFlow;
+  } = {},
+): Promise<ConsoleWorld> {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-console-"));
   const store = sqliteStore({ file: path.join(folder, "store.db") });
   const own = store.tenant(TENANT);
@@ -75,13 +81,16 @@ export async function openConsole(options: { readonly clock?: Clock } = {}): Pro
   const ids = createIds({ clock: systemClock, random: systemRandom });
   const problems: string[] = [];
   const files = await builtConsole();
+  const { flow, ...rest } = options;
+  const flows = flow === undefined ? {} : { [TENANT]: flow({ gate, store: own }) };
   const start = (listenPort: number) =>
     createServer({
+      flows,
       store,
       listenPort,
       gates: { [TENANT]: { ...gate, tasks } },
       console: files,
-      ...options,
+      ...rest,
       onProblem: (error) => problems.push(`server: ${error}`),
     });
   let server = await start(0);

@@ -55,6 +55,40 @@ test("an inbox of 1,000 questions is shown within a second, and complete soon af
   expect(Math.min(...times)).toBeLessThanOrEqual(1_000);
 });
 
+test("Approve is enabled within 150 ms of opening a question, in the median, with 1,000 waiting", async () => {
+  const page = await world.signIn();
+  await page.getByText("1,000 waiting").waitFor();
+  await page.getByRole("button", { name: "Approve" }).and(page.locator(":enabled")).waitFor();
+  const medians: number[] = [];
+  // Other tests share the processor, so up to six rounds count, and the best one is judged.
+  for (let round = 0; round < 6 && (round < 2 || Math.min(...medians) > 150); round += 1) {
+    const times: number[] = [];
+    for (let one = 0; one < 11; one += 1) {
+      times.push(await page.evaluate(openNext));
+    }
+    medians.push(times.toSorted((a, b) => a - b)[5] ?? Number.POSITIVE_INFINITY);
+  }
+  console.log(`opened until Approve is enabled, medians: ${medians.map(Math.round).join(", ")} ms`);
+  expect(Math.min(...medians)).toBeLessThanOrEqual(150);
+});
+
+/** Runs in the page: from the key that opens the next question to the first frame in which it can be approved. */
+function openNext(): Promise<number> {
+  const shown = () => document.querySelector("article[data-item]")?.getAttribute("data-item");
+  const before = shown();
+  const began = performance.now();
+  dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+  return new Promise((resolve) => {
+    const look = () => {
+      const approve = document.querySelector<HTMLButtonElement>("[data-actions] button");
+      const isReady = shown() !== before && approve?.disabled === false;
+      if (isReady && approve.textContent?.startsWith("Approve")) resolve(performance.now() - began);
+      else requestAnimationFrame(look);
+    };
+    look();
+  });
+}
+
 test("the whole console is at most 200 kB, compressed", async () => {
   const folder = await builtConsole();
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) =>

@@ -1,9 +1,10 @@
 // Every page in both themes, wide and at 360 pixels: no finding of axe (WCAG 2.2 AA), nothing wider than the screen, and a picture
 // of each for people to look at (SCREENSHOTS names the folder).
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { axeFindings } from "./axe.ts";
 import { type Busy, fillWorld } from "./busy-world.ts";
@@ -11,6 +12,23 @@ import { type ConsoleWorld, closeContext, openConsole } from "./console-world.ts
 import { jsonOnScreen } from "./json-on-screen.ts";
 
 const SHOTS = process.env["SCREENSHOTS"] ?? path.join(tmpdir(), "sallyport-screenshots");
+/** The pictures of the guide: each page once, and more of what people look at longest. `SCREENSHOTS` writes them anew. */
+const GUIDE = path.resolve(import.meta.dirname, "../../docs/guide/screenshots");
+const MORE: Readonly<Record<string, readonly string[]>> = {
+  inbox: ["light", "dark", "narrow"],
+  decision: ["light", "narrow"],
+  session: ["light", "dark"],
+  audit: ["dark"],
+  bundle: ["dark"],
+  decisions: ["dark"],
+};
+
+function guidePictures(): readonly string[] {
+  const pictures = Object.keys(pages()).flatMap((what) =>
+    (MORE[what] ?? ["light"]).map((view) => `${what}-${view}.png`),
+  );
+  return [...pictures, "edit-light.png", "propose-light.png"].toSorted();
+}
 
 let world: ConsoleWorld;
 let busy: Busy;
@@ -28,7 +46,7 @@ afterAll(async () => {
 
 /** Each page with something that is there only once it has been read. */
 function pages(): Readonly<Record<string, readonly [to: string, there: string]>> {
-  const { ids, sessionId } = busy;
+  const { ids, sessionId, runId, talkId } = busy;
   return {
     inbox: ["/inbox", "40 waiting"],
     decision: [`/decisions/${ids.diff}`, "Exactly this will run"],
@@ -39,6 +57,9 @@ function pages(): Readonly<Record<string, readonly [to: string, there: string]>>
     session: [`/sessions/${sessionId}`, "Timeline (from the audit log)"],
     tasks: ["/tasks", "Count the bolts"],
     delegations: ["/delegations", "Labels for the new shelves"],
+    run: [`/runs/${runId}`, "Ran alone"],
+    conversations: ["/conversations", "waits for a person"],
+    conversation: [`/conversations/${talkId}`, "Correct their number"],
     rules: ["/rules", "The hall manager agreed by phone."],
     tools: ["/tools", "carrier.book"],
     audit: ["/audit", "Verify the trail"],
@@ -67,11 +88,21 @@ for (const { name, theme, size } of VIEWS) {
       expect(await jsonOnScreen(page), what).toEqual([]);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       expect(width, what).toBeLessThanOrEqual(size.width);
-      await page.screenshot({ path: path.join(SHOTS, `${what}-${name}.png`) });
+      await picture(page, `${what}-${name}.png`);
     }
     await closeContext(page);
   }, 200_000);
 }
+
+async function picture(page: Page, file: string): Promise<void> {
+  const folder = path.resolve(SHOTS);
+  if (folder === GUIDE && !guidePictures().includes(file)) return;
+  await page.screenshot({ path: path.join(folder, file) });
+}
+
+test("the guide has a picture of every page, and no others", () => {
+  expect(readdirSync(GUIDE).toSorted()).toEqual(guidePictures());
+});
 
 test("dialogs pass axe in both themes, and everything in them is reached by keyboard", async () => {
   for (const theme of ["light", "dark"] as const) {
@@ -81,7 +112,7 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
       await page.keyboard.press(key);
       await page.getByRole("dialog").waitFor();
       expect(await axeFindings(page, theme), key).toEqual([]);
-      if (key === "e") await page.screenshot({ path: path.join(SHOTS, `edit-${theme}.png`) });
+      if (key === "e") await picture(page, `edit-${theme}.png`);
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }
@@ -93,7 +124,7 @@ test("dialogs pass axe in both themes, and everything in them is reached by keyb
       if ((await look.count()) > 0) {
         await look.click();
         await page.getByRole("region", { name: "Replay on past decisions" }).waitFor();
-        await page.screenshot({ path: path.join(SHOTS, `propose-${theme}.png`) });
+        await picture(page, `propose-${theme}.png`);
       }
       expect(await axeFindings(page, theme), name).toEqual([]);
       await page.keyboard.press("Escape");
@@ -120,7 +151,8 @@ test("the inbox is navigated by keyboard, filtered and searched; single-letter s
   await page.keyboard.press("Escape");
   await page.getByLabel("Search the inbox").fill("");
   await page.getByLabel("Kind").selectOption("ask_user");
-  await expect.poll(() => rows.count()).toBe(2);
+  // Two that an agent asks, and the plan of a conversation.
+  await expect.poll(() => rows.count()).toBe(3);
   await page.getByLabel("Kind").selectOption("");
   await page.getByLabel("Risk").selectOption("irreversible");
   await expect.poll(() => rows.count()).toBeLessThan(20);

@@ -26,7 +26,7 @@ beforeAll(async () => {
   // Without agents: what they had asked for in another session would be picked up below.
   const before = await startDemo(data, "--empty");
   expect(await before.stop()).toBe(0);
-  started = await startDemo(data, "--every", "200");
+  started = await startDemo(data, "--quiet", "--every", "200");
   browser = await launchBrowser();
 }, 90_000);
 

@@ -204,3 +204,44 @@ test("who hangs up during a conversation aborts the call that runs for it; its p
   await expect(sent).rejects.toThrow();
   expect(String(await ended.promise)).toContain("hung up");
 });
+
+test("a conversation whose call still ran elsewhere is continued once it has a result, although nobody was asked [S1-47]", async () => {
+  const talk = await openTalk(PLAN, planOf("sell"), callOf("shop.sell"), DONE);
+  const { server, user, ada, gate, sold, problems, store } = talk;
+  const { id } = await user.conversations.send({ message: "Sell one." });
+  const states = store.tenant("default").flowStates;
+  const lost: typeof states.load = async (conversation) => {
+    const loaded = await states.load(conversation);
+    const { pending_interaction: open } = loaded.found ? loaded.snapshot.state : {};
+    if (!loaded.found || open == null) return loaded;
+    const running = { ...open, type: "connection_lost", interaction_id: "op-1.0" } as const;
+    const state = { ...loaded.snapshot.state, pending_interaction: running };
+    return { ...loaded, snapshot: { ...loaded.snapshot, state } };
+  };
+  const resumed: string[] = [];
+  let now = Date.now();
+  const wake = continueFlows({
+    flow: {
+      async resume(conversation) {
+        resumed.push(conversation);
+        return { outcome: "stopped", text: "" } as never;
+      },
+    },
+    states: {
+      load: lost,
+      unfinished: (query) => states.unfinished(query),
+      sweep: () => states.sweep(),
+    },
+    interactions: gate.interactions,
+    onProblem: ({ error }) => problems.push(error),
+    clock: { now: () => now },
+  });
+  await wake();
+  expect(resumed, "it may still run").toEqual([]);
+  now += 2_000;
+  await wake();
+  expect([resumed, problems]).toEqual([[id], []]);
+  await sayYes(ada, gate);
+  expect(sold).toEqual([]);
+  await server.close();
+});

@@ -48,7 +48,7 @@ function Door({ name, verdict, none }: { name: string; verdict: Verdict; none: s
   }
   return (
     <details className="max-w-full" open={!approved}>
-      <summary className="list-none">
+      <summary className="inline-block min-h-6 list-none">
         <Badge tone={approved ? "ok" : "danger"}>
           {approved ? "✓" : "✗"} {name}: {approved ? "passed" : "no"} ▾
         </Badge>

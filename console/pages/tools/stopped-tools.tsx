@@ -4,6 +4,7 @@ import { client } from "../../app/client.ts";
 
 import { breakersQuery, denialsQuery, meQuery } from "../../app/queries.ts";
 import { useSending } from "../../app/sending.ts";
+import { plural } from "../../app/words.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Problem } from "../../ui/panel.tsx";
@@ -39,17 +40,52 @@ export function StoppedTools() {
         </div>
       ))}
       {denials !== undefined && denials.total > 0 && (
-        <p className="text-muted">
-          {denials.total} calls denied since the server was started. Most often:{" "}
-          <Untrusted text={denials.byTool[0]?.name ?? ""} mono inline />, by{" "}
-          <Untrusted text={denials.byPolicy[0]?.name ?? ""} inline />, asked by{" "}
-          <Untrusted text={denials.byAgent[0]?.name ?? ""} inline />.
-        </p>
+        <details className="border-line bg-panel rounded-lg border px-3 py-2">
+          <summary>
+            {plural(denials.total, "call")} denied since the server was started: by tool, check and
+            agent
+          </summary>
+          <div className="mt-2 grid gap-3 sm:grid-cols-3">
+            <Denied title="Tool" items={denials.byTool} />
+            <Denied title="Check" items={denials.byPolicy} />
+            <Denied title="Agent" items={denials.byAgent} />
+          </div>
+        </details>
       )}
       {closing !== undefined && (
         <CloseBreaker tool={closing} onClose={() => setClosing(undefined)} />
       )}
     </section>
+  );
+}
+
+/** All of them, the most frequent first. */
+function Denied({
+  title,
+  items,
+}: {
+  title: string;
+  items: readonly { readonly name: string; readonly count: number }[];
+}) {
+  return (
+    <table aria-label={`Denied by ${title.toLowerCase()}`} className="text-left">
+      <thead className="text-muted text-xs">
+        <tr>
+          <th className="font-medium">{title}</th>
+          <th className="text-right font-medium">Denied</th>
+        </tr>
+      </thead>
+      <tbody>
+        {items.map(({ name, count }) => (
+          <tr key={name}>
+            <td>
+              <Untrusted text={name} inline />
+            </td>
+            <td className="text-right tabular-nums">{count}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -23,6 +23,7 @@ import { openGate, type ServeOptions, serve, untilStopped } from "../serve.ts";
 interface Serving extends ConfigFlags, ListenFlags {
   readonly as: string;
   readonly empty?: boolean;
+  readonly quiet?: boolean;
   readonly every: number;
   readonly model?: string;
   /** Commander turns `--no-anchors` into this. */
@@ -48,6 +49,7 @@ export function demoCommand(): Command {
   return listening(new Command("demo"))
     .description("Serve a demo warehouse with three agents that keep proposing.")
     .option("--empty", "without the demo warehouse and agents")
+    .option("--quiet", "only the three agents: no run, sub-agent or conversation to look at")
     .option("--every <ms>", "how often each agent proposes", whole, 4_000)
     .option("--model <package:model>", MODEL)
     .action(withFlags<Serving>((flags) => run(flags, "demo")));
@@ -86,7 +88,9 @@ async function run(flags: Serving, kind: "parts" | "demo"): Promise<void> {
   const agents =
     isDemo && model !== "" ? modelled(await loadModel(model, process.cwd())) : SCRIPTED;
   const parts: ServeOptions["parts"] = (data) =>
-    isDemo ? demoParts(data, { onProblem, everyMs, agents }) : config;
+    isDemo
+      ? demoParts(data, { onProblem, everyMs, agents, isQuiet: flags.quiet === true })
+      : config;
   const served = await serve({
     tenant,
     listen: flags,
