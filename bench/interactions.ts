@@ -101,6 +101,8 @@ export function questions(gate: Gate, total = TOTAL): { ask: Work; answer: Work 
           agent: "agent:bench",
         });
         for (let i = 0; i < each; i += 1) {
+          // Another invoice each time: the same call of a session opens no second question.
+          const input = { invoice: `INV-${2_000 + i}`, cents: 12_900 };
           const answer = await session.call({ callId: `c-${i}`, tool: refund.name, input });
           if (answer.answer !== "pending") throw new Error(answer.text);
           ids.push(answer.interactionId);
@@ -123,8 +125,6 @@ export function questions(gate: Gate, total = TOTAL): { ask: Work; answer: Work 
     },
   };
 }
-
-const input = { invoice: "INV-2041", cents: 12_900 };
 
 const refund = defineTool({
   name: "billing.refund",
