@@ -70,7 +70,7 @@ export const RECORDS_BUGS: readonly Bug[] = [
     file: "src/model/audit-entry.ts",
     right: "link = index === packed.length - 1 ? head : entryHash(entry);",
     wrong: "link = entryHash(entry); void head;",
-    caughtBy: { file: "tests/audit/blocks.test.ts", title: "somebody changed in the file" },
+    caughtBy: { file: "tests/audit/blocks.test.ts", title: "does not verify by itself" },
   },
   {
     name: "proof-of-another-head",

@@ -214,6 +214,24 @@ test("a block that somebody changed in the file is found, whatever was changed [
   expect(onlyByAnchor).toEqual(["the last block deleted", "everything deleted"]);
 });
 
+test("the export of a store whose last block somebody changed in the file does not verify by itself: what was stored is exported, not what would fit [T35]", async () => {
+  const file = newFile();
+  const store = sqliteStore({ file });
+  const { killSwitch } = store.tenant("acme");
+  for (let n = 0; n < 4; n += 1) await killSwitch.stop(`drill ${n}`, { actor: "person:ada" });
+  expect(await verifyTrail(await exported(store), {})).toMatchObject({ ok: true });
+  await store.close();
+  const database = new Sqlite(file);
+  const query =
+    "SELECT ord, last, at, lower(hex(head)) AS head, body FROM audit_blocks ORDER BY ord";
+  const blocks = database.prepare(query).all() as StoredBlock[];
+  TAMPERINGS["an actor in the last block"]?.(database, blocks);
+  database.close();
+  const changed = sqliteStore({ file });
+  onTestFinished(() => changed.close());
+  expect(await verifyTrail(await exported(changed), {})).toMatchObject({ ok: false });
+});
+
 test("a proof shows that one entry is in the trail, without the others and without the store", async () => {
   const store = sqliteStore({ file: newFile() });
   onTestFinished(() => store.close());
