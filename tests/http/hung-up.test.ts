@@ -5,6 +5,7 @@ import { openHttp } from "./http-world.ts";
 test("a sender that hangs up aborts its running call, and the next one finds out what became of it [S2-04]", async () => {
   const began = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<unknown>();
+  const goOn = Promise.withResolvers<string>();
   const slow = defineTool({
     name: "slow.read",
     description: "Takes its time.",
@@ -12,7 +13,8 @@ test("a sender that hangs up aborts its running call, and the next one finds out
     safety: { effect: "read" },
     permissionClass: "readonly",
     execute: ({ signal }) =>
-      new Promise<string>((_, reject) => {
+      new Promise<string>((resolve, reject) => {
+        void goOn.promise.then(resolve);
         signal.addEventListener("abort", () => {
           ended.resolve(signal.reason);
           reject(new Error("given up"));
@@ -37,7 +39,10 @@ test("a sender that hangs up aborts its running call, and the next one finds out
   await began.promise;
   stop.abort();
   await expect(sent).rejects.toThrow();
-  expect(String(await ended.promise)).toContain("hung up");
+  // A call that goes on ends here, and its server can be closed.
+  const giveUp = setTimeout(() => goOn.resolve("it went on"), 15_000);
+  expect(String(await Promise.race([ended.promise, goOn.promise]))).toContain("hung up");
+  clearTimeout(giveUp);
   await expect
     .poll(async () => (await agent.sessions.resultOf({ id, key: "k" })).result?.answer)
     .toBe("failed");
