@@ -87,7 +87,7 @@ test("a conversation is begun, confirmed and delivered over HTTP; its calls are 
   const talk = await openTalk(PLAN, planOf("sell"), callOf("shop.sell"), DONE);
   const { server, user, ada, gate, sold, problems } = talk;
   const begun = await user.conversations.send({ id: "order", message: "Sell one." });
-  expect(begun).toMatchObject({ id: "app:one:order", outcome: "waiting" });
+  expect(begun).toMatchObject({ id: "app:one/order", outcome: "waiting" });
   const { id, interaction: plan } = begun;
   if (plan === undefined) throw new Error("no question");
   expect(await user.conversations.get({ id })).toMatchObject({
@@ -137,18 +137,24 @@ test("an answer in the inbox wakes a waiting conversation, without its user [S1-
 });
 
 test("nobody sees or continues the conversation of another, and a server without an agent says so", async () => {
-  const { server, user, token, store, gate } = await openTalk(PLAN, planOf("sell"));
+  const four = Array.from({ length: 4 }, () => [PLAN, planOf("sell")]).flat();
+  const { server, user, token, store, gate } = await openTalk(...four);
   const { id } = await user.conversations.send({ id: "x", message: "Sell one." });
-  const other = clientOf(server.url, await token("app:two"));
-  for (const work of [
-    () => other.conversations.get({ id }),
-    () => other.conversations.resume({ id }),
-    () => other.conversations.reply({ id, interactionId: "i", version: 1 }),
-    () => other.conversations.confirm({ id, interactionId: "i", version: 1 }),
-  ]) {
-    await expect(work()).rejects.toMatchObject({ code: "not_found" });
+  // The names of the last two are the beginning of the first one's.
+  for (const name of ["app:two", "app", "app:o"]) {
+    const other = clientOf(server.url, await token(name));
+    for (const work of [
+      () => other.conversations.get({ id }),
+      () => other.conversations.resume({ id }),
+      () => other.conversations.reply({ id, interactionId: "i", version: 1 }),
+      () => other.conversations.confirm({ id, interactionId: "i", version: 1 }),
+    ]) {
+      await expect(work(), name).rejects.toMatchObject({ code: "not_found" });
+    }
+    expect((await other.conversations.list()).items, name).toEqual([]);
+    const { id: theirs } = await other.conversations.send({ id: "one:x", message: "Sell one." });
+    expect(theirs, name).not.toBe(id);
   }
-  expect((await other.conversations.list()).items).toEqual([]);
   const bare = await createServer({ store, gates: { default: gate } });
   const { text, status } = await raw(`${bare.url}/v1/conversations`, {
     method: "POST",

@@ -92,9 +92,14 @@ function flowOf({ services, identity }: Call): ServedFlow {
   throw new SallyportError("not_found", { id: "flow", hint });
 }
 
+/** What the ids of a caller's conversations begin with. No name with its end is the beginning of another name with its end. */
+function prefixOf(subject: string): string {
+  return `${subject.replaceAll("%", "%25").replaceAll("/", "%2F")}/`;
+}
+
 /** Conversations of others are reported as missing. */
 function checkOwn(call: Call, id: string): void {
-  const isOwn = call.own === undefined || id.startsWith(`${call.own}:`);
+  const isOwn = call.own === undefined || id.startsWith(prefixOf(call.own));
   if (!isOwn || !isName(id)) throw notFound(id);
 }
 
@@ -133,7 +138,7 @@ export const conversationRoutes = {
       );
       const items = [];
       for (const { conversationId, updatedAt } of found) {
-        if (own !== undefined && !conversationId.startsWith(`${own}:`)) continue;
+        if (own !== undefined && !conversationId.startsWith(prefixOf(own))) continue;
         const loaded = await store.flowStates.load(conversationId);
         if (loaded.found) items.push(shownSnapshot(loaded.snapshot, updatedAt));
       }
@@ -167,7 +172,8 @@ export const conversationRoutes = {
       const { by, services } = call;
       const own = asked ?? createIds(services).next();
       // Prefixed with the caller's name, so that no one can name another caller's conversation.
-      const id = own.startsWith(`${by}:`) ? own : `${by}:${own}`;
+      const prefix = prefixOf(by);
+      const id = own.startsWith(prefix) ? own : `${prefix}${own}`;
       return {
         id,
         ...(await flow.handle({ conversationId: id, userId: by, message, signal: call.gone })),
