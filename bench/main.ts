@@ -4,6 +4,7 @@ import { gateBenches } from "./gate.ts";
 import { hookBenches } from "./hooks.ts";
 import { httpBenches } from "./http.ts";
 import { interactionBenches } from "./interactions.ts";
+import { mcpBenches } from "./mcp.ts";
 import { memoryBenches } from "./memory.ts";
 import { postgresBenches } from "./postgres.ts";
 import { readBenches } from "./reads.ts";
@@ -30,6 +31,7 @@ for (const benches of [
   verifyBenches,
   httpBenches,
   hookBenches,
+  mcpBenches,
 ]) {
   for await (const result of benches(wanted)) {
     results.push(result);
