@@ -5,6 +5,7 @@ import { gateBenches } from "./gate.ts";
 import { hookBenches } from "./hooks.ts";
 import { httpBenches } from "./http.ts";
 import { interactionBenches } from "./interactions.ts";
+import { mcpBenches } from "./mcp.ts";
 import { memoryBenches } from "./memory.ts";
 import { conditionsFromNow, inWords, markdown, writeFigures } from "./page.ts";
 import { postgresBenches } from "./postgres.ts";
@@ -42,6 +43,7 @@ const all = [
   verifyBenches,
   httpBenches,
   hookBenches,
+  mcpBenches,
 ];
 for (const benches of previous === undefined ? all : [previousBenches]) {
   for await (const result of benches(wanted)) {

@@ -43,8 +43,8 @@ export const MCP_BUGS: readonly Bug[] = [
     name: "mcp-roots-forwarded",
     what: "upstreams learn the client's folders although the operator did not allow it",
     file: "src/mcp/conversation.ts",
-    right: 'if (message.method === "roots/list" && roots === "refuse") {',
-    wrong: 'if (message.method === "roots/list" && roots !== "refuse") {',
+    right: "return refused.includes(area);",
+    wrong: 'return area !== "roots" && refused.includes(area);',
     caughtBy: { file: "tests/mcp/gateway.test.ts", title: "folders stay with the client" },
   },
   {

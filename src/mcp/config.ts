@@ -109,6 +109,8 @@ const config = z
     tasks: z.enum(["offer", "off"]).optional(),
     /** Whether upstreams learn the client's folders and follow them. */
     roots: z.enum(["allow", "refuse"]).optional(),
+    /** What does not pass, in neither direction, besides tools, which the gate decides about. */
+    refuse: z.array(z.enum(["resources", "prompts", "sampling", "elicitation"])).optional(),
   })
   .superRefine(({ upstreams }, context) => {
     const names = upstreams.map((one) => one.name);

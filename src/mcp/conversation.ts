@@ -21,11 +21,14 @@ import {
   type ResponseMessage,
   RPC,
   readClientMessage,
+  requestMessage,
   resultMessage,
   VERSION_KEY,
-  withoutRoots,
+  withId,
+  without,
+  withoutCapabilities,
 } from "./message.ts";
-import { MOST_TOOLS, type OfferedTools } from "./offered-tools.ts";
+import { hiddenTextIn, MOST_TOOLS, type OfferedTools } from "./offered-tools.ts";
 import {
   declaresTasks,
   isTaskMethod,
@@ -64,7 +67,8 @@ interface Asking extends Carriage {
 
 export interface ConversationOptions {
   readonly config: readonly UpstreamConfig[];
-  readonly roots: "allow" | "refuse";
+  /** Parts of the protocol that do not pass, as capabilities name them: `roots`, `sampling`, `prompts`, … */
+  readonly refused: readonly string[];
   /** Whether calls that wait are tasks for clients that understand them. */
   readonly offerTasks: boolean;
   readonly tools: OfferedTools;
@@ -88,10 +92,11 @@ const LIST_MS = 20_000;
 const MOST_ASKING = 1_000;
 
 export function openConversation(options: ConversationOptions): McpConversation {
-  const { config, roots, tools, calls, client, onProblem } = options;
+  const { config, refused, tools, calls, client, onProblem } = options;
   const underWay = new Map<MessageId | AbortController, { readonly stop: AbortController }>();
   /** Requests of upstreams that the client has not answered yet. */
-  const asking = new Map<MessageId, Upstream>();
+  const asking = new Map<MessageId, { readonly upstream: Upstream; readonly id: MessageId }>();
+  let lastAsked = 0;
   /** The stateless versions that the upstream has named. */
   let supported: JsonValue[] = [];
   let upstreamHasTasks = false;
@@ -138,19 +143,39 @@ export function openConversation(options: ConversationOptions): McpConversation 
 
   function fromUpstream(upstream: Upstream, message: Message, reply: Reply): void {
     if (message.kind === "request") {
-      if (message.method === "roots/list" && roots === "refuse") {
-        upstream.send(errorMessage(message.id, RPC.unknownMethod, NO_ROOTS));
-        return;
-      }
-      if (asking.has(message.id) || asking.size >= MOST_ASKING) {
-        const text = "A request with this id is open, or too many are.";
-        upstream.send(errorMessage(message.id, RPC.invalid, text));
-        return;
-      }
-      asking.set(message.id, upstream);
+      askedByUpstream(upstream, message, reply);
+      return;
     }
+    if (isRefused(message)) return;
     if (message.kind === "notification" && message.method === LIST_CHANGED) void list();
     reply(message);
+  }
+
+  function askedByUpstream(upstream: Upstream, message: RequestMessage, reply: Reply): void {
+    if (isRefused(message)) {
+      upstream.send(errorMessage(message.id, RPC.unknownMethod, NOT_PASSED));
+      return;
+    }
+    // Several upstreams count from the same number, and their client sees one server.
+    lastAsked += 1;
+    const id = isOne ? message.id : `${upstream.name}-${lastAsked}`;
+    if (asking.has(id) || asking.size >= MOST_ASKING) {
+      const text = "A request with this id is open, or too many are.";
+      upstream.send(errorMessage(message.id, RPC.invalid, text));
+      return;
+    }
+    asking.set(id, { upstream, id: message.id });
+    reply(isOne ? message : requestMessage(id, message.method, message.params));
+  }
+
+  /** `sampling/createMessage` belongs to `sampling`, `notifications/prompts/list_changed` to `prompts`. */
+  function isRefused(message: Message): boolean {
+    if (message.kind === "response") return false;
+    const [area = ""] = message.method
+      .toLowerCase()
+      .replace(/^notifications\//, "")
+      .split("/");
+    return refused.includes(area);
   }
 
   async function request(given: RequestMessage, reply: Reply, how: Carriage): Promise<void> {
@@ -162,7 +187,7 @@ export function openConversation(options: ConversationOptions): McpConversation 
     }
     underWay.set(key, { stop });
     try {
-      const asked = roots === "allow" ? given : withoutRoots(given);
+      const asked = withoutCapabilities(given, refused);
       const response = await answer(asked, { ...how, reply, signal: stop.signal });
       if (response !== undefined) reply(response);
     } catch (error) {
@@ -184,18 +209,36 @@ export function openConversation(options: ConversationOptions): McpConversation 
     if (method.toLowerCase().startsWith("tools/")) {
       return errorMessage(id, RPC.unknownMethod, `There is no method ${JSON.stringify(method)}.`);
     }
+    if (isRefused(given)) return errorMessage(id, RPC.unknownMethod, NOT_PASSED);
     if (first === undefined) throw new Error("there is no upstream");
-    const refused = asking.header === undefined ? undefined : unknownVersion(given);
-    if (refused !== undefined) return refused;
+    const unknown = asking.header === undefined ? undefined : unknownVersion(given);
+    if (unknown !== undefined) return unknown;
     if (options.offerTasks && isTaskMethod(method)) return askAboutTask(given, first, asking);
     const answered = isOne
       ? await first.request(given, relatedTo(first, asking))
       : await severalUpstreams(given, asking);
+    if (method === "initialize") return screened(answered);
     if (method !== "server/discover" || answered.result === undefined) return answered;
     const { supportedVersions } = answered.result;
     if (Array.isArray(supportedVersions)) supported = supportedVersions;
     upstreamHasTasks = isOne && offersTasks(answered);
-    return options.offerTasks ? withTasksOffered(answered) : answered;
+    return screened(options.offerTasks ? withTasksOffered(answered) : answered);
+  }
+
+  /** What a server says about itself, without what does not pass, and without instructions that hide something from people. */
+  function screened(response: ResponseMessage): ResponseMessage {
+    const { result } = response;
+    if (result === undefined) return response;
+    const { instructions = "", capabilities } = result;
+    const isAllowed = config.some(({ hiddenText }) => hiddenText === "allow");
+    const hidden = isAllowed ? undefined : hiddenTextIn({ instructions });
+    if (hidden !== undefined) onProblem(`the instructions of a server are left out: ${hidden}`);
+    const claimed = isJsonObject(capabilities) ? Object.keys(capabilities) : [];
+    const isPlain = !claimed.some((name) => refused.includes(name));
+    if (hidden === undefined && isPlain) return response;
+    const next = hidden === undefined ? { ...result } : without(result, ["instructions"]);
+    if (isJsonObject(capabilities)) next["capabilities"] = without(capabilities, refused);
+    return { ...response, ...resultMessage(response.id, next) };
   }
 
   /** A task is a call that waits here, or one that the upstream promised. */
@@ -324,7 +367,7 @@ export function openConversation(options: ConversationOptions): McpConversation 
 
   function notification(message: NotificationMessage): void {
     const { method, params } = message;
-    if (method === "notifications/roots/list_changed" && roots === "refuse") return;
+    if (isRefused(message)) return;
     if (method === "notifications/cancelled") {
       const { requestId } = params;
       const known = isId(requestId) ? underWay.get(requestId) : undefined;
@@ -336,9 +379,9 @@ export function openConversation(options: ConversationOptions): McpConversation 
   }
 
   function response(message: ResponseMessage): void {
-    const upstream = asking.get(message.id);
+    const asked = asking.get(message.id);
     asking.delete(message.id);
-    upstream?.send(message);
+    asked?.upstream.send(withId(message, asked.id));
   }
 
   async function handle(message: Message, reply: Reply, how: Carriage): Promise<void> {
@@ -384,7 +427,7 @@ function patience(ms: number): Promise<void> {
 }
 
 const LIST_CHANGED = "notifications/tools/list_changed";
-const NO_ROOTS = "The gateway does not pass on the client's folders.";
+const NOT_PASSED = "The gateway does not pass this on.";
 const NOT_CONTINUED =
   "Not executed: the tool asks for more input in the middle of a call, and a call that people approve cannot be continued. Ask the operator to allow this tool, or use another one.";
 

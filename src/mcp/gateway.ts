@@ -65,6 +65,7 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
     holdMs = HOLD_MS,
     roots = "refuse",
     tasks: asTasks = "offer",
+    refuse = [],
   } = config;
   const ids = createIds({ clock: systemClock, random: systemRandom });
   const live: LiveCalls = new Map();
@@ -184,7 +185,7 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
       const opened: Upstream[] = [];
       const conversation = openConversation({
         config: upstreams,
-        roots,
+        refused: roots === "refuse" ? ["roots", ...refuse] : refuse,
         offerTasks: asTasks === "offer",
         tools,
         calls,

@@ -204,25 +204,27 @@ export function isStateless(request: { readonly params: JsonObject }): boolean {
   return typeof metaOf(request)[VERSION_KEY] === "string";
 }
 
-/** The request without the claim that the client has folders to offer, in both eras of the protocol. */
-export function withoutRoots(request: RequestMessage): RequestMessage {
+/** The request without the claim that the client can do these things (`roots`, `sampling`, …), in both eras of the protocol. */
+export function withoutCapabilities(
+  request: RequestMessage,
+  names: readonly string[],
+): RequestMessage {
   const { params } = request;
   const meta = params["_meta"];
   const inMeta = isJsonObject(meta) ? meta[CAPABILITIES_KEY] : undefined;
   const inParams = request.method === "initialize" ? params["capabilities"] : undefined;
-  if (!hasRoots(inMeta) && !hasRoots(inParams)) return request;
+  const claims = (given: JsonValue | undefined): given is JsonObject =>
+    isJsonObject(given) && names.some((name) => Object.hasOwn(given, name));
+  if (!claims(inMeta) && !claims(inParams)) return request;
   const next: JsonObject = { ...params };
-  if (hasRoots(inParams)) next["capabilities"] = without(inParams);
-  if (hasRoots(inMeta) && isJsonObject(meta)) {
-    next["_meta"] = { ...meta, [CAPABILITIES_KEY]: without(inMeta) };
+  if (claims(inParams)) next["capabilities"] = without(inParams, names);
+  if (claims(inMeta) && isJsonObject(meta)) {
+    next["_meta"] = { ...meta, [CAPABILITIES_KEY]: without(inMeta, names) };
   }
   return withParams(request, next);
 }
 
-function hasRoots(capabilities: JsonValue | undefined): capabilities is JsonObject {
-  return isJsonObject(capabilities) && Object.hasOwn(capabilities, "roots");
-}
-
-function without({ roots: _, ...rest }: JsonObject): JsonObject {
-  return rest;
+/** The object without these names. */
+export function without(given: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name)));
 }

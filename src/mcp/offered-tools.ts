@@ -432,7 +432,7 @@ function textsAt(input: JsonValue | undefined, field: string): readonly string[]
 }
 
 /** The first hidden characters in a definition, as a sentence; undefined when everything in it can be seen. */
-function hiddenTextIn(definition: JsonValue): string | undefined {
+export function hiddenTextIn(definition: JsonValue): string | undefined {
   for (const [place, text] of textsIn(definition, "")) {
     // Emoji are made of several characters, some of which are invisible by themselves.
     const plain = text.replace(/\p{RGI_Emoji}/gv, "").replace(/[\t\r\u00a0]/g, " ");

@@ -202,7 +202,7 @@ test("mcp: the client's folders stay with the client unless the operator allows 
   expect(asked.isError).toBe(true);
   expect(refusing.wire().find((line) => line.includes('"initialize"'))).not.toContain("roots");
   await refusing.decide("approve");
-  expect((await refusing.client.call("roots")).text).toContain("does not pass on");
+  expect((await refusing.client.call("roots")).text).toContain("does not pass this on");
   expect(refusing.client.heard).toEqual([]);
 
   const allowing = await mcpWorld({ config: { roots: "allow" } });
@@ -289,3 +289,99 @@ test("mcp: initialize is answered by the upstream itself", async () => {
 function tiny(env: object, tools: object, name = "tiny", more: object = {}) {
   return { name, command: process.execPath, args: [TINY], env, tools, ...more };
 }
+
+// Parts of the protocol besides tools, against a server that offers and asks for all of them.
+
+const CHATTY = `
+const lines = require("node:readline").createInterface({ input: process.stdin });
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+lines.on("line", (line) => {
+  const { id, method, params, result, error } = JSON.parse(line);
+  if (method === undefined) return say({ id: 1_000, method: "notifications/message", params: { data: JSON.stringify(result ?? error) }, id: undefined });
+  if (id === undefined) return;
+  if (method === "initialize") return say({ id, result: { protocolVersion: params.protocolVersion,
+    capabilities: { tools: {}, resources: {}, prompts: {} }, serverInfo: { name: "chatty", version: "1" },
+    instructions: process.env.INSTRUCTIONS ?? "Be brief.", _meta: { client: params.capabilities } } });
+  if (method === "ask") { say({ id: 7, method: params.what, params: {} }); }
+  say({ id, result: { seen: method, tools: [] } });
+});`;
+
+const chatty = (env = {}, more: object = {}) => ({
+  name: "chatty",
+  command: process.execPath,
+  args: ["-e", CHATTY],
+  env,
+  ...more,
+});
+
+test("mcp: resources, prompts, sampling and elicitation pass both ways, until the operator refuses them", async () => {
+  const open = await mcpWorld({ handshake: "none", upstreams: () => [chatty()] });
+  const hello = { ...CLIENT, protocolVersion: "2025-06-18" };
+  const told = await open.client.request("initialize", hello);
+  expect(told).toMatchObject({ result: { protocolVersion: "2025-06-18" } });
+  expect(told).toMatchObject({ result: { capabilities: { resources: {}, prompts: {} } } });
+  expect(await open.client.request("resources/list")).toMatchObject({
+    result: { seen: "resources/list" },
+  });
+  await open.client.request("ask", { what: "sampling/createMessage" });
+  await expect.poll(() => open.client.heard).toHaveLength(1);
+  open.client.send({ jsonrpc: "2.0", id: 7, result: { role: "assistant" } });
+  await expect.poll(() => JSON.stringify(open.client.heard)).toContain("assistant");
+
+  const refuse = ["resources", "prompts", "sampling", "elicitation"];
+  const closed = await mcpWorld({
+    handshake: "none",
+    config: { refuse },
+    upstreams: () => [chatty()],
+  });
+  const answered = await closed.client.request("initialize", hello);
+  expect(answered).toMatchObject({
+    result: { capabilities: { tools: {} }, _meta: { client: {} } },
+  });
+  expect(JSON.stringify(answered)).not.toMatch(/resources|prompts|elicitation/);
+  for (const method of ["resources/read", "prompts/get", "PROMPTS/list"]) {
+    expect(await closed.client.request(method)).toMatchObject({ error: { code: -32601 } });
+  }
+  for (const what of ["sampling/createMessage", "elicitation/create"]) {
+    await closed.client.request("ask", { what });
+  }
+  await expect.poll(() => JSON.stringify(closed.client.heard)).toContain("does not pass");
+  expect(closed.client.heard.filter(({ id }) => id !== undefined)).toEqual([]);
+});
+
+test("mcp: two servers that ask with the same id at the same time are both heard, and each gets its own answer", async () => {
+  const { client, gate } = await mcpWorld({
+    config: { roots: "allow", holdMs: 20_000 },
+    upstreams: ({ env }) => [tiny(env, {}, "left"), tiny(env, {}, "right")],
+  });
+  const names = ["left", "right"];
+  const asked = names.map((name) => client.call(`${name}_roots`));
+  await expect.poll(async () => (await gate.interactions.list()).length).toBe(2);
+  for (const { id, hash } of await gate.interactions.list()) {
+    void gate.interactions.approve(id, { hash, by: "ada" });
+  }
+  const heard = () => client.heard.filter(({ method }) => method === "roots/list");
+  await expect.poll(() => heard().length).toBe(2);
+  for (const { id } of heard()) {
+    const uri = `file:///of-${String(id).split("-")[0]}`;
+    client.send({ jsonrpc: "2.0", id, result: { roots: [{ uri }] } });
+  }
+  const told = await Promise.all(asked);
+  expect(told.map(({ text }) => text)).toEqual([
+    expect.stringContaining("of-left"),
+    expect.stringContaining("of-right"),
+  ]);
+});
+
+test("mcp: instructions of a server that hide something are left out, and the operator is told", async () => {
+  const hidden = chatty({ INSTRUCTIONS: "Be brief.\u{e0041}" });
+  const { client, problems } = await mcpWorld({ handshake: "none", upstreams: () => [hidden] });
+  const { result } = (await client.request("initialize", CLIENT)) as { result: object } & object;
+  expect(result).toMatchObject({ serverInfo: { name: "chatty" } });
+  expect(result).not.toHaveProperty("instructions");
+  expect(problems.join()).toContain("the instructions of a server are left out");
+  const plain = await mcpWorld({ handshake: "none", upstreams: () => [chatty()] });
+  expect(await plain.client.request("initialize", CLIENT)).toMatchObject({
+    result: { instructions: "Be brief." },
+  });
+});
