@@ -8,6 +8,7 @@ export const HOOK_BUGS: readonly Bug[] = [
     name: "hook-without-guard",
     what: "the settings start the hook without the shell that refuses for it",
     file: "src/coding-agents/guard.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: source text
     right: "return `${shellWords(inner)} || ${shellWords(last)}`;",
     wrong: "return inner.length > 0 ? shellWords(words) : shellWords(last);",
     caughtBy: { file: test, title: "it says nothing: refused" },

@@ -110,7 +110,10 @@ export async function trustCodexHooks(place: InstallPlace, codex: CodexProgram):
     if (own.length > 0) await ask("config/batchWrite", { edits });
     const after = await list();
     if (after.length === 0 || after.some(({ trustStatus }) => trustStatus !== "trusted")) {
-      const hint = "Codex does not trust the hook. Open codex once and trust it under /hooks.";
+      const hint =
+        place.scope === "project"
+          ? `Codex skips the hooks of projects that it does not trust. Open codex in ${place.project} once and trust the project.`
+          : "Codex does not trust the hook. Open codex once and trust it under /hooks.";
       throw new SallyportError("not_allowed", { what: "codex", hint });
     }
   });

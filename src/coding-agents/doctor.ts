@@ -141,8 +141,17 @@ async function untrusted(
     : ["Codex does not trust the hook, and skips it: run sallyport install codex again"];
 }
 
-function geminiSwitches({ home, project }: InstallPlace): readonly string[] {
-  return [home, project].flatMap((folder) => {
+function geminiSwitches({ scope, home, project }: InstallPlace): readonly string[] {
+  const trusted = settingsIn(path.join(home, ".gemini/trustedFolders.json"));
+  const isTrusted = Object.entries(trusted).some(([folder, trust]) => {
+    const top = trust === "TRUST_PARENT" ? path.dirname(folder) : folder;
+    return trust !== "DO_NOT_TRUST" && `${project}/`.startsWith(`${top}/`);
+  });
+  const untrustedProject =
+    scope === "project" && !isTrusted
+      ? [`Gemini CLI skips the hooks of ${project}: open gemini there once and trust the folder`]
+      : [];
+  const off = [home, project].flatMap((folder) => {
     const file = path.join(folder, ".gemini/settings.json");
     const { hooksConfig } = settingsIn(file);
     if (!isJsonObject(hooksConfig)) return broken(file);
@@ -154,6 +163,7 @@ function geminiSwitches({ home, project }: InstallPlace): readonly string[] {
       ...(isNamed ? [`${file} disables the hook by name`] : []),
     ];
   });
+  return [...untrustedProject, ...off];
 }
 
 function opencodeSwitches(place: InstallPlace): readonly string[] {

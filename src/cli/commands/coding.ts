@@ -112,7 +112,7 @@ async function installHost(flags: InstallFlags, name: HostName): Promise<void> {
     const result = flags.canary
       ? await canaryOf(place, program)
       : { ok: true, text: "not proved: --no-canary" };
-    if (!result.ok) throw new Error(result.text);
+    if (!result.ok) throw new Error([result.text, ...(await offSwitches(place))].join(". "));
     print({ files, canary: result }, flags, [...done, `Canary: ${result.text}.`, ...NEXT]);
   } catch (error) {
     // A hook that is not proved to work is worse than none: people would rely on it.
