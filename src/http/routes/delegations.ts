@@ -429,6 +429,7 @@ export const runRoutes = {
     input: z.strictObject({ id: name, phase, path: z.string().min(1).max(4_096) }),
     answer: run,
     async handle({ id, phase: of, path: file }, { gate, by }) {
+      await gate.runs.get(id as RunId);
       // A sub-agent may write it, so it lies where sessions may work.
       const folder = await gate.sessions.folderFor(path.dirname(file));
       const named = path.join(folder, path.basename(file));
