@@ -45,6 +45,7 @@ export function answerOf(executed: Executed): CallAnswer {
         answer: "failed",
         text: executed.operation.error || executed.result.text,
         operationId: executed.operation.id,
+        ...wholeOf(executed.operation),
         ...(executed.result.data === undefined ? {} : { data: executed.result.data }),
       };
     case "unknown":
@@ -82,6 +83,11 @@ export const REFUSALS = {
     "Not executed: the tool was changed since it was allowed. Propose the call again, so that it is looked at anew.",
 } as const;
 
+/** Where the whole text of a failed call is, when the answer has a part of it. */
+function wholeOf({ truncated, storedPath }: Operation): { truncated?: true; storedPath?: string } {
+  return truncated ? { truncated, storedPath } : {};
+}
+
 /** For a call that is no longer in effect, whatever it answered when it was made. */
 const UNDONE =
   "It was executed and undone afterwards: nothing of it is in effect. To do it again, ask for it as a new call with a new key.";
@@ -102,7 +108,7 @@ export function recorded(operation: Operation): CallAnswer {
         ...(undo === undefined ? {} : { undo }),
       };
     case "failed":
-      return { answer: "failed", text: operation.error, operationId };
+      return { answer: "failed", text: operation.error, operationId, ...wholeOf(operation) };
     case "returned":
       return permitted(operation, "was given back unused");
     case "started":

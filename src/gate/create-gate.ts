@@ -82,6 +82,8 @@ export interface Gate
   /** What an agent is offered, safer tools first: in its session, or in a new one. `all`: every tool, for people. */
   offered(of?: {
     readonly sessionId?: string;
+    /** Where that session works, which descriptions may depend on. */
+    readonly workingDirectory?: string;
     readonly all?: boolean;
   }): Promise<readonly ToolOffer[]>;
   /**

@@ -16,10 +16,12 @@ import {
   isDelegated,
   isRunId,
   type Run,
+  type RunEvent,
   type RunId,
 } from "../model/delegation.ts";
 import { SallyportError } from "../model/errors.ts";
 import type { Interaction, Question, QuestionAnswer } from "../model/interaction.ts";
+import { foldName } from "../model/names.ts";
 import type { OperationId } from "../model/operation.ts";
 import type { By } from "../store/decisions.ts";
 import type { GrantStore } from "../store/grants.ts";
@@ -142,11 +144,25 @@ function withPlans(context: GateContext, runs: Runs): GateRuns {
     return owner === "" ? [lead] : [lead, owner];
   }
 
+  /** Without a list of people: who has ever called a tool, works in this run, or is named as an agent. */
+  async function isAgent(id: RunId, name: string): Promise<boolean> {
+    if (foldName(name).startsWith("agent:")) return true;
+    const below = await store.delegations.list({ rootSession: id });
+    if (below.some(({ agents }) => agents.some((one) => foldName(one) === foldName(name)))) {
+      return true;
+    }
+    return (await store.calls.find({ agent: name }, { limit: 1 })).length > 0;
+  }
+
   async function approvePlan(id: RunId, files: readonly string[], by: By): Promise<Run> {
     const chain = await chainOf(await runs.get(id));
     const hint = whyNot(by.actor, { chain, assignedTo: "" }, people);
     if (hint !== undefined)
       throw new SallyportError("dependency_denied", { id, by: by.actor, hint });
+    if (people === undefined && (await isAgent(id, by.actor))) {
+      const why = "An agent cannot approve a plan, not even that of another one. Ask a person.";
+      throw new SallyportError("dependency_denied", { id, by: by.actor, hint: why });
+    }
     return runs.approvePlan(id, files, by);
   }
 
@@ -169,6 +185,13 @@ function withPlans(context: GateContext, runs: Runs): GateRuns {
     ...runs,
     approvePlan,
     proposePlan,
+    // A person's yes and what a command has shown are recorded where they happen, and nowhere else.
+    async tell(id, event, by) {
+      if (!FORGED.includes(event.kind)) return runs.tell(id, event, by);
+      const hint =
+        "Put the plan before a person with proposePlan; let the verify tools record evidence.";
+      throw new SallyportError("not_allowed", { id, event: event.kind, hint });
+    },
     async planAnswered({ sessionId, callId, displayText, answer }) {
       if (!isRunId(sessionId) || !callId.startsWith(PLAN) || answer !== YES) return;
       const run = await store.runs.peek(sessionId);
@@ -178,6 +201,8 @@ function withPlans(context: GateContext, runs: Runs): GateRuns {
     },
   };
 }
+
+const FORGED: readonly RunEvent["kind"][] = ["plan_approved", "evidence_recorded"];
 
 function isPlan({ planFiles }: Run, files: readonly string[]): boolean {
   return canonicalJson([...planFiles]) === canonicalJson([...files]);

@@ -176,7 +176,7 @@ export async function judgeCall(
     fileRoots: context.fileRoots,
     protectedPaths: context.protectedPaths,
     ...bound,
-    canAsk: true,
+    canAsk: context.people === undefined || context.people.length > 0,
     workingDirectory,
   };
   const decision = decide(facts, {

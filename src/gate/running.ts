@@ -35,6 +35,19 @@ export class RunningCalls {
     return addTo(this.#followers, keyOf(sessionId, callId), follower);
   }
 
+  /** Follows a call while `work` goes on. */
+  async following<Result>(
+    of: { readonly sessionId: string; readonly callId: string; readonly tell: Follower },
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const unfollow = this.follow(of.sessionId, of.callId, of.tell);
+    try {
+      return await work();
+    } finally {
+      unfollow();
+    }
+  }
+
   report(sessionId: string, callId: string, report: Progress): void {
     for (const follower of this.#followers.get(keyOf(sessionId, callId)) ?? []) follower(report);
   }

@@ -190,15 +190,11 @@ export function openSession(context: GateContext, caller: Caller): Session {
     siblings?: Set<string>,
   ): Promise<CallAnswer> {
     const request = named(given);
-    const { onProgress = () => {} } = options;
-    const { callId } = request;
-    const { running } = context;
-    const unfollow = running.follow(caller.sessionId, callId, (one) => onProgress(callId, one));
-    try {
-      return told([request], await callOnce(request, options, siblings));
-    } finally {
-      unfollow();
-    }
+    const [{ sessionId }, { callId }] = [caller, request];
+    const tell = (report: Progress) => options.onProgress?.(callId, report);
+    return context.running.following({ sessionId, callId, tell }, async () =>
+      told([request], await callOnce(request, options, siblings)),
+    );
   }
 
   async function callOnce(
@@ -227,9 +223,8 @@ export function openSession(context: GateContext, caller: Caller): Session {
     if (ahead !== undefined && rule === undefined) {
       return stageReady([judged], [request], siblings, { ahead, isLost: options.undelivered });
     }
-    if (judged.verdict === "review") {
-      return reviewReady(judged, request, signalOf(options.signal, caller.signal));
-    }
+    const how = signalOf(options.signal, caller.signal);
+    if (judged.verdict === "review") return reviewReady(judged, request, how);
     const key = keyOf(request);
     const watch = watchSession(context, caller.sessionId, judged.tool);
     const executed = await runOrder(context, {
@@ -253,7 +248,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
         ...context.claimHolds(caller.claim),
       ],
       ...(rule === undefined ? {} : { allowedBy: `rule:${rule.id}` }),
-      ...signalOf(options.signal, caller.signal),
+      ...how,
     });
     at("S8.before");
     // The key was taken while this call was judged, perhaps by another one.
@@ -416,11 +411,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
   }
 
   /** The lane `review`: a decision that both machine reviews have agreed to is executed without a person. */
-  async function reviewReady(
-    call: Ready,
-    request: CallRequest,
-    how: { readonly signal?: AbortSignal },
-  ): Promise<CallAnswer> {
+  async function reviewReady(call: Ready, request: CallRequest, how: CallOptions) {
     const proposal = { ...proposalOf(caller, [call], [request]), lane: "review" } as const;
     const proposed = await propose(context, proposal).catch(standingDecision);
     if (typeof proposed === "string") {

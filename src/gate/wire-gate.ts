@@ -222,8 +222,8 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
     breakers: breakersOf(store, options.people),
     standingRules: standingRulesOf(context),
     denials: () => denialSnapshot(denials),
-    offered: async ({ sessionId = "", all = false } = {}) =>
-      all ? context.offering.all() : context.offering.offered(sessionId),
+    offered: async ({ sessionId = "", workingDirectory = "", all = false } = {}) =>
+      all ? context.offering.all() : context.offering.offered(sessionId, workingDirectory),
     outputOf: (id, range = {}) => outputOf(context, id, range),
     counterfactuals: (after = 0) => counterfactualsOf(store.audit, after),
     recover: () => recover(context, places),

@@ -97,6 +97,8 @@ export const PATHS = {
   "runs.get": "GET /v1/runs/:id",
   "runs.proposePlan": "POST /v1/runs/:id/plan",
   "runs.enter": "POST /v1/runs/:id/enter",
+  "runs.nameArtefact": "POST /v1/runs/:id/artefacts",
+  "runs.finish": "POST /v1/runs/:id/finish",
   "runs.stop": "POST /v1/runs/:id/stop",
 
   "conversations.list": "GET /v1/conversations",

@@ -305,7 +305,15 @@ export const callAnswer = z.discriminatedUnion("answer", [
     edited,
   }),
   z.object({ answer: z.literal("denied"), text: anyText, findings: list(finding), edited }),
-  z.object({ answer: z.literal("failed"), text: anyText, operationId: anyText.optional(), edited }),
+  z.object({
+    answer: z.literal("failed"),
+    text: anyText,
+    operationId: anyText.optional(),
+    /** Set when the text is a part; the whole is read with `operations.output`. */
+    truncated: z.boolean().optional(),
+    storedPath: anyText.optional(),
+    edited,
+  }),
   z.object({
     answer: z.literal("unknown"),
     ...texts("text", "operationId"),

@@ -91,6 +91,9 @@ type Answered =
       readonly text: string;
       readonly operationId?: OperationId;
       readonly data?: unknown;
+      /** As of an answer that is done; left out when the text is whole. */
+      readonly truncated?: true;
+      readonly storedPath?: string;
     }
   | {
       readonly answer: "unknown";

@@ -123,7 +123,7 @@ describe("the doors of a test", () => {
     expect(doorsOf("tests/staging/review.test.ts", "the business verdict leaves")).toEqual([
       "sallyport",
     ]);
-    expect(doorsOf("src/policy/confidence.test.ts", "no unusual spelling")).toEqual([]);
+    expect(doorsOf("src/policy/bash.test.ts", "a bash tool that does not declare")).toEqual([]);
   });
 
   test("are found by the line that a report names", () => {

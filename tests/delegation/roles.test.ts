@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AGENT_ROLES, isReadOnlyRole } from "../../src/delegation/index.ts";
-import { createPlan } from "../../src/delegation/plan.ts";
+import { createPlan, validatePlan } from "../../src/delegation/plan.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
 import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
@@ -90,3 +90,52 @@ test("the sub-agent gets the capsule, and nothing of the conversation it comes f
   expect(said).not.toContain("a secret thought");
   expect(said).not.toContain('lead"');
 });
+
+test("no agent approves a plan, whoever may decide; a yes and evidence cannot be told to a run [I-62]", async () => {
+  const { gate } = openBox();
+  const run = await gate.runs.start({
+    feature: "boxes",
+    lead: LEAD,
+    promise: { id: "p", statement: "it works", evidence: [{ name: "tests" }] },
+    documents: "",
+    evidenceFolder: "",
+    budget: 5,
+  });
+  for (const phase of ["spec", "plan"] as const)
+    await gate.runs.enter(run.id, phase, { actor: LEAD });
+  await gate.sessions.open({ id: "x", agent: "helper" }).call({ tool: "box.look", input: {} });
+  await gate.sessions.open({ id: "x", agent: "helper" }).call(put("a"));
+  for (const actor of ["agent:other", "Agent:Other", "helper", LEAD]) {
+    await expect(gate.runs.approvePlan(run.id, ["/a"], { actor }), actor).rejects.toMatchObject({
+      code: "dependency_denied",
+    });
+  }
+  const events = [
+    { kind: "plan_approved", files: ["/a"] },
+    { kind: "evidence_recorded", evidence: { promiseId: "p", need: "tests", green: true } },
+  ];
+  for (const event of events) {
+    const told = gate.runs.tell(run.id, event as never, { actor: "person:ada" });
+    await expect(told, event.kind).rejects.toMatchObject({ code: "not_allowed" });
+  }
+  expect(await gate.runs.get(run.id)).toMatchObject({ planFiles: [], evidence: [] });
+  await gate.runs.approvePlan(run.id, ["/a"], { actor: "person:ada" });
+  expect((await gate.runs.get(run.id)).planFiles).toEqual(["/a"]);
+});
+
+test.each([[undefined], [null], [0], [1], ["true"], [{}], [Promise.resolve(true)]])(
+  "a plan is valid only when the gate says a plain true, not %j [S3-07]",
+  async (allowed) => {
+    const sources = { clock: manualClock(START), random: systemRandom };
+    const draft = { task: "t", capsule: "c", promiseId: "p", traceId: "g" };
+    const plan = createPlan({ role: "research", ...draft }, sources);
+    const run = { traceId: "g", point: "pre-delegation", findings: [], overridden: [], allowed };
+    const gate = { run: async () => run as never };
+    expect((await validatePlan(plan, { gate })).allowed).toBe(false);
+    const yes = { run: async () => ({ ...run, allowed: true }) as never };
+    expect((await validatePlan(plan, { gate: yes })).allowed).toBe(true);
+    const lifts = { evaluate: () => run as never };
+    expect((await validatePlan(plan, { gate: yes, authorisation: lifts })).allowed).toBe(false);
+    expect((await validatePlan(plan)).allowed, "without a gate").toBe(true);
+  },
+);

@@ -183,3 +183,26 @@ test("a gate policy that throws denies in its own name; one cannot change what t
   expect(seen, "the others are asked all the same").toEqual([{ a: "as given" }]);
   expect(run).toEqual([]);
 });
+
+test("where no one may decide, a call that would be asked about is denied [I-24]", async () => {
+  const tools = [act("write", "generic"), act("look", "readonly")];
+  const call = open(tools, { people: [] });
+  expect(await call("write")).toBe("denied");
+  expect(await call("look")).toBe("done");
+  expect(await open(tools, { people: [{ id: "person:ada" }] })("write")).toBe("pending");
+});
+
+test("a rule for a toolEffect allows the tools that declare it, and no others [I-20]", async () => {
+  const of = (name: string, effect: "read" | "write") =>
+    defineTool({
+      name,
+      description: "Acts.",
+      input: { type: "object" },
+      safety: { effect },
+      execute: () => "acted",
+    });
+  const policy = rules({ id: "r", effect: "allow", tool: "*", toolEffect: "read", reason: "it only reads" });
+  const call = open([of("look", "read"), of("write", "write")], { policy });
+  expect(await call("look")).toBe("done");
+  expect(await call("write")).toBe("pending");
+});

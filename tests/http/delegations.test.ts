@@ -1,10 +1,14 @@
 // Delegation and runs over HTTP: a sub-agent takes part with a token of its own, in any language, and people approve plans.
 
 import { spawn, spawnSync } from "node:child_process";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { text as textOf } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { type Client, createClient } from "../../src/client/index.ts";
+import { moveRun } from "../../src/delegation/runs.ts";
+import type { RunId } from "../../src/model/delegation.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { type HttpWorld, openHttp } from "./http-world.ts";
 
@@ -333,4 +337,45 @@ test("a rejected plan, a question that only looks like one and the lead's owner 
     refusal("not_found"),
   );
   await expect(stranger.runs.stop({ id, reason: "no" })).rejects.toEqual(refusal("not_found"));
+});
+
+test("a run names its artefacts, ships with observed evidence alone and is finished over HTTP; evidence says whether it was observed", async () => {
+  const folder = await realpath(await mkdtemp(path.join(tmpdir(), "sallyport-run-")));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const world = await openHttp({ port: { sessionFolders: [folder] } });
+  const lead = await world.client("acme", "agent", "agent:one");
+  const reviewer = await world.client("acme", "reviewer");
+  const { id } = await lead.runs.start(RUN);
+  const spec = { id, phase: "spec" as const, path: path.join(folder, "spec.md") };
+  expect((await lead.runs.nameArtefact(spec)).artefacts).toEqual({ spec: spec.path });
+  await expect(lead.runs.nameArtefact({ ...spec, path: "/etc/passwd" })).rejects.toEqual(
+    refusal("not_allowed"),
+  );
+  await expect(lead.runs.finish({ id })).rejects.toEqual(refusal("illegal_transition"));
+  for (const phase of ["spec", "plan"] as const) await lead.runs.enter({ id, phase });
+  const asked = await lead.runs.proposePlan({ id, files: [path.join(folder, "a.ts")] });
+  if (asked.answer !== "pending") throw new Error("not asked");
+  const { hash } = await reviewer.interactions.get({ id: asked.interactionId });
+  await reviewer.interactions.answer({ id: asked.interactionId, hash, answer: "approve" });
+  for (const phase of ["execute", "verify"] as const) await lead.runs.enter({ id, phase });
+  // As the verify tool records what its command has shown.
+  const { runs } = world.store.tenant("acme");
+  const at = "2026-11-15T06:00:00.000Z";
+  const shown = { command: "npm test", exitCode: 0, keyOutput: "9 passed", conclusion: "fine" };
+  const proof = {
+    key: "k",
+    promiseId: "p",
+    need: "tests",
+    ...shown,
+    green: true,
+    observed: true,
+    at,
+  };
+  const recorded = { kind: "evidence_recorded", evidence: { ...proof, sessionId: id } } as const;
+  await moveRun(runs, id as RunId, () => recorded, { actor: "agent:one" });
+  expect((await lead.runs.get({ id })).evidence).toMatchObject([{ need: "tests", observed: true }]);
+  await lead.runs.enter({ id, phase: "ship" });
+  expect(await lead.runs.finish({ id })).toMatchObject({ status: "done" });
+  const stranger = await world.client("acme", "agent", "agent:two");
+  await expect(stranger.runs.finish({ id })).rejects.toEqual(refusal("not_found"));
 });

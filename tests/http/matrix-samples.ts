@@ -159,6 +159,7 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     },
     "runs.proposePlan": { files: ["/srv/a.txt"] },
     "runs.enter": { phase: "spec" },
+    "runs.nameArtefact": { phase: "spec", path: "/srv/spec.md" },
     "runs.stop": { reason: "enough" },
     "conversations.send": { message: "Hello" },
     "conversations.reply": { interactionId: of.questionId, version: 1 },

@@ -174,6 +174,8 @@ const DUTY_OF: Readonly<Record<RouteName, keyof typeof DUTIES>> = {
   "runs.get": "readOwnOrAll",
   "runs.proposePlan": "propose",
   "runs.enter": "undo",
+  "runs.nameArtefact": "undo",
+  "runs.finish": "undo",
   "runs.stop": "undo",
   "conversations.list": "readOwnOrAll",
   "conversations.send": "propose",

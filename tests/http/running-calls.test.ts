@@ -154,7 +154,8 @@ test("people and the agent read the whole of a long output, in parts; other agen
     description: "Reads much.",
     input,
     ...READ,
-    execute: ({ input: { short } }) => (short === true ? "short" : text),
+    execute: ({ input: { short, fails } }) =>
+      fails === true ? { text, isError: true } : short === true ? "short" : text,
   });
   const processor = createResultProcessor({ store, maxCharacters: 100, headCharacters: 20 });
   const world = await openHttp({ port: { tools: [long], processor } });
@@ -185,6 +186,14 @@ test("people and the agent read the whole of a long output, in parts; other agen
     nextOffset: 5,
     totalBytes: 5,
   });
+  const failing = { ...call, callId: "e", key: "e", input: { fails: true } };
+  const failed = await agent.sessions.call(failing);
+  expect(failed).toMatchObject({
+    answer: "failed",
+    truncated: true,
+    storedPath: expect.stringMatching(/./),
+  });
+  expect((await agent.sessions.resultOf({ id: sessionId, key: "e" })).result).toEqual(failed);
   await rm(directory, { recursive: true, force: true });
   await expect(auditor.operations.output({ id })).rejects.toMatchObject({ code: "not_found" });
   expect(world.problems).toEqual([]);

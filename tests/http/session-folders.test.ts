@@ -18,6 +18,7 @@ import type { GateOptions } from "../../src/gate/options.ts";
 import type { Rule } from "../../src/policy/policy.ts";
 import { fileTools } from "../../src/tools/builtin/files.ts";
 import { shellRun } from "../../src/tools/builtin/shell-run.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { rules } from "../support/port-world.ts";
 import { openHttp } from "./http-world.ts";
 
@@ -228,4 +229,21 @@ test("a sub-agent gets a folder inside its parent's, never another one [H7]", as
   });
   expect((await delegate("", at("app"))).answer).toBe("delegated");
   expect((await delegate(at("app"))).answer).toBe("delegated");
+});
+
+test("the tools of a session are described for the folder it works in [S2-06]", async () => {
+  const here = defineTool({
+    name: "here.look",
+    description: ({ workingDirectory }) => `Looks into ${workingDirectory || "nothing"}.`,
+    input: { type: "object" },
+    readOnly: true,
+    execute: () => "",
+  });
+  const { agent } = await openWorld(
+    { tools: [here], sessionFolders: [base] },
+    { folder: at("app") },
+  );
+  const { id: sessionId } = await agent.sessions.open({ workingDirectory: at("app") });
+  const { items } = await agent.tools.list({ sessionId });
+  expect(items[0]?.description).toContain(`Looks into ${at("app")}.`);
 });

@@ -65,3 +65,17 @@ test("a request larger than bodyBytes is refused", async () => {
     text: expect.stringContaining("payload_too_large"),
   });
 });
+
+test("a sender above senderRate waits, and other senders do not", async () => {
+  const limits = { senderRate: { perSecond: 0.001, burst: 3 } };
+  const world = await openHttp({ server: { limits } });
+  const list = async (subject: string) => {
+    const headers = bearer(await world.token("acme", "agent", subject));
+    return (await raw(`${world.server.url}/v1/tools`, { headers })).status;
+  };
+  const first: number[] = [];
+  for (let times = 0; times < 6; times += 1) first.push(await list("agent:one"));
+  expect(first[0]).toBe(200);
+  expect(first.at(-1)).toBe(429);
+  expect(await list("agent:two")).toBe(200);
+});

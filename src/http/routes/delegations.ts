@@ -1,3 +1,4 @@
+import path from "node:path";
 import { z } from "zod";
 import { type Capsule, describeCapsule } from "../../delegation/scope.ts";
 import type { GateDelegations } from "../../gate/delegating.ts";
@@ -421,6 +422,27 @@ export const runRoutes = {
       if (entered.entered) return { entered: true, run: entered.run, findings: [] };
       return { entered: false, run: await gate.runs.get(id as RunId), findings: entered.findings };
     },
+  }),
+  "runs.nameArtefact": jsonRoute({
+    summary: "Name the file that a phase of a run has produced.",
+    ...access("undo", "session"),
+    input: z.strictObject({ id: name, phase, path: z.string().min(1).max(4_096) }),
+    answer: run,
+    async handle({ id, phase: of, path: file }, { gate, by }) {
+      await gate.runs.get(id as RunId);
+      // A sub-agent may write it, so it lies where sessions may work.
+      const folder = await gate.sessions.folderFor(path.dirname(file));
+      const named = path.join(folder, path.basename(file));
+      const event = { kind: "artefact_named", phase: of, path: named } as const;
+      return gate.runs.tell(id as RunId, event, { actor: by });
+    },
+  }),
+  "runs.finish": jsonRoute({
+    summary: "End a run as done: it is in the phase ship and its promise is kept.",
+    ...access("undo", "session"),
+    input: z.strictObject({ id: name }),
+    answer: run,
+    handle: ({ id }, { gate, by }) => gate.runs.tell(id as RunId, { kind: "done" }, { actor: by }),
   }),
   "runs.stop": jsonRoute({
     summary: "Stop a run for good.",

@@ -500,13 +500,15 @@ export const toolRoutes = {
     async handle({ sessionId }, call) {
       const { gate, identity } = call;
       const isAgent = identity.roles.includes("agent");
-      if (isAgent && sessionId !== undefined) {
-        const owner = (await call.services.sessions.peek(call, sessionId))?.agent;
-        if (owner !== identity.subject) throw notFound(sessionId);
+      const session =
+        sessionId === undefined ? undefined : await call.services.sessions.peek(call, sessionId);
+      if (isAgent && sessionId !== undefined && session?.agent !== identity.subject) {
+        throw notFound(sessionId);
       }
+      const { workingDirectory } = session ?? {};
       // People see all of them.
       const all = !isAgent && sessionId === undefined;
-      const offered = await gate.offered(definedFields({ sessionId, all }));
+      const offered = await gate.offered(definedFields({ sessionId, workingDirectory, all }));
       return { items: offered.flatMap((one) => wireTools(gate, one)) };
     },
   }),
