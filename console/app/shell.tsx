@@ -77,8 +77,8 @@ function Feed() {
   useFeed();
   const navigate = useNavigate();
   useEffect(() => {
-    // Signed in by a link, which leads to the inbox: on to where they wanted to go.
-    const to = location.pathname === "/inbox" ? takePlace() : undefined;
+    // Signed in by a link, which leads to the inbox, and that to its first question: on to where they wanted to go.
+    const to = location.pathname.startsWith("/inbox") ? takePlace() : undefined;
     if (to !== undefined) navigate({ to, replace: true }).catch(() => {});
   }, [navigate]);
   // Another tab signed in, perhaps as another person, or out.

@@ -146,7 +146,8 @@ function useMovingOn(
     if (named !== "" && !isDone) return;
     const next = items[isDone ? Math.min(place.current.at, items.length - 1) : 0];
     if (isWide && next !== undefined) {
-      movingOnTo(next.id);
+      // Before their first answer there is no key that could be meant for another one.
+      if (own !== "") movingOnTo(next.id);
       open(next.id, true);
     }
     if ((!isWide || next === undefined) && isDone)

@@ -5,7 +5,7 @@ import { useAct } from "../../app/act.ts";
 import { client, type Decision, type Interaction, type Preview } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
 import { readBack } from "../../app/live.ts";
-import { movingOnTo, useIsMeant } from "../../app/moved-on.ts";
+import { movingOnTo, onceOf, useIsMeant } from "../../app/moved-on.ts";
 import { type Notice, tell } from "../../app/notice.ts";
 import { CHANGED, plural } from "../../app/words.ts";
 import { Button } from "../../ui/button.tsx";
@@ -68,12 +68,10 @@ export function ConfirmActions(props: Props) {
     });
     if (done) setOpen("");
   }
-  const ask = () => {
-    if (!isMeant()) return undefined;
-    return isFinal ? setOpen("sure") : approve();
-  };
+  const ask = () => (isFinal ? setOpen("sure") : approve());
+  const askByKey = () => (isMeant() ? ask() : undefined);
   useKeys({
-    a: mayApprove ? ask : folded > 0 ? openAll : undefined,
+    a: mayApprove ? askByKey : folded > 0 ? openAll : undefined,
     r: whyNot === undefined ? () => setOpen("reject") : undefined,
     e: whyNot === undefined && decision.calls !== null ? () => setOpen("edit") : undefined,
   });
@@ -94,7 +92,7 @@ export function ConfirmActions(props: Props) {
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2">
-        <Button tone="primary" hotkey="a" disabled={!mayApprove} onClick={ask}>
+        <Button tone="primary" hotkey="a" disabled={!mayApprove} onClick={onceOf(ask)}>
           {act.busy ? "Sending…" : "Approve"}
         </Button>
         <Button
@@ -151,7 +149,6 @@ export function ConfirmActions(props: Props) {
           onClose={() => setOpen("")}
           onEdited={(next) => {
             setOpen("");
-            movingOnTo(next);
             navigate({ to: "/inbox/$id", params: { id: next } }).catch(() => {});
           }}
         />

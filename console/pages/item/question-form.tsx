@@ -2,7 +2,7 @@ import { type FormEvent, useId, useState } from "react";
 import { useAct } from "../../app/act.ts";
 import { client, type Interaction } from "../../app/client.ts";
 import { useKeys } from "../../app/keys.ts";
-import { useIsMeant } from "../../app/moved-on.ts";
+import { onceOf, useIsMeant } from "../../app/moved-on.ts";
 import { tell } from "../../app/notice.ts";
 import { Button } from "../../ui/button.tsx";
 import { Problem } from "../../ui/panel.tsx";
@@ -31,6 +31,7 @@ export function QuestionForm({
   const isMeant = useIsMeant(id);
   const choose = (choice: string | undefined) => () =>
     choice !== undefined && isMeant() && !blocked ? answer(choice) : undefined;
+  const click = (choice: string) => onceOf(() => answer(choice));
   // All digits, also those without a choice: while an answer is asked for, none of them leaves the page.
   const digits = Array.from(
     { length: 10 },
@@ -54,7 +55,7 @@ export function QuestionForm({
               tone="primary"
               {...(at < 9 ? { hotkey: String(at + 1) } : {})}
               disabled={blocked}
-              onClick={choose(choice)}
+              onClick={click(choice)}
             >
               <Untrusted text={choice} inline />
             </Button>

@@ -14,6 +14,7 @@ import {
 } from "../config-file.ts";
 import type { Shared } from "../connect.ts";
 import { loadModel, modelled, SCRIPTED } from "../demo/agents.ts";
+import { withStory } from "../demo/story.ts";
 import { demoParts } from "../demo/warehouse.ts";
 import type { ListenFlags } from "../listen.ts";
 import { OPTION, storePlaceOf, withFlags } from "../open-store.ts";
@@ -87,10 +88,11 @@ async function run(flags: Serving, kind: "parts" | "demo"): Promise<void> {
   const { every: everyMs, model = process.env["SALLYPORT_MODEL"] ?? "" } = flags;
   const agents =
     isDemo && model !== "" ? modelled(await loadModel(model, process.cwd())) : SCRIPTED;
-  const parts: ServeOptions["parts"] = (data) =>
-    isDemo
-      ? demoParts(data, { onProblem, everyMs, agents, isQuiet: flags.quiet === true })
-      : config;
+  const parts: ServeOptions["parts"] = (data) => {
+    if (!isDemo) return config;
+    const demo = demoParts(data, { onProblem, everyMs, agents });
+    return flags.quiet === true ? demo : withStory(demo, { onProblem, everyMs });
+  };
   const served = await serve({
     tenant,
     listen: flags,

@@ -7,7 +7,6 @@ import type { Validator, Verdict } from "../../model/decision.ts";
 import { parseJson } from "../../model/names.ts";
 import { NO_RULES } from "../../policy/policy.ts";
 import type { ReviewRule } from "../../policy/review-rules.ts";
-import type { TenantStore } from "../../store/store.ts";
 import { defineTool } from "../../tools/define-tool.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { systemClock } from "../../util/clock.ts";
@@ -16,36 +15,25 @@ import type { JsonObject } from "../../util/json.ts";
 import { systemTimers } from "../../util/timers.ts";
 import type { ServedParts } from "../serve.ts";
 import { type DemoAgent, type DemoOptions, SCRIPTED, startAgents } from "./agents.ts";
-import { startStory } from "./story.ts";
-import { demoTalk, type Talk } from "./talk.ts";
 
 export interface DemoTerms extends Pick<DemoOptions, "onProblem"> {
   readonly everyMs?: number;
   /** The agents; by default the scripted ones. */
   readonly agents?: readonly DemoAgent[];
-  /** Nothing but the agents that keep proposing. */
-  readonly isQuiet?: boolean;
 }
 
 /** A warehouse with three agents that keep proposing, so that there is always something to decide. */
 export function demoParts(
   { data }: { readonly data: string },
-  { onProblem, everyMs = 4_000, agents: chosen = SCRIPTED, isQuiet = false }: DemoTerms,
+  { onProblem, everyMs = 4_000, agents: chosen = SCRIPTED }: DemoTerms,
 ): ServedParts {
   const warehouse = openWarehouse(path.join(data, "warehouse.db"));
-  let told: { readonly talk: Talk; readonly store: TenantStore } | undefined;
   return {
     tools: [...warehouseTools(warehouse), askUserTool()],
     validators: { tech: techReview(warehouse.skus), business: businessReview },
     guard: allowAlways,
     policy: NO_RULES,
     review: DEMO_REVIEW,
-    flow(of) {
-      const talk = demoTalk(of, onProblem);
-      told = { talk, store: of.store };
-      return talk;
-    },
-    resume: async () => told?.talk.wake() ?? [],
     started(gate) {
       const run = Math.floor(systemClock.now() / 1000) % 10_000_000;
       const agents = startAgents(chosen, {
@@ -56,13 +44,8 @@ export function demoParts(
         everyMs,
         onProblem,
       });
-      const about = { gate, timers: systemTimers, run, everyMs, onProblem };
-      const story =
-        isQuiet || told === undefined
-          ? undefined
-          : startStory({ ...about, store: told.store, flow: told.talk });
       return async () => {
-        await Promise.all([agents.stop(), story?.stop()]);
+        await agents.stop();
         warehouse.close();
       };
     },
