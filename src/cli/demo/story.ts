@@ -9,6 +9,8 @@ import { systemClock } from "../../util/clock.ts";
 import { systemTimers, type Timers } from "../../util/timers.ts";
 import type { ServedParts } from "../serve.ts";
 
+const AFTER_LINK_MS = 500;
+
 interface StoryTerms {
   readonly everyMs: number;
   /** Shape: push. */
@@ -30,8 +32,13 @@ export function withStory(parts: ServedParts, { everyMs, onProblem }: StoryTerms
       const stop = parts.started?.(gate);
       const run = systemClock.now();
       const about = { gate, timers: systemTimers, run, everyMs, onProblem };
-      const story = told && startStory({ ...about, store: told.store, flow: told.talk });
+      let story: { stop(): Promise<void> } | undefined;
+      // The sign-in link is printed first: loading an AI SDK takes as long as everything before it.
+      const cancel = systemTimers.after(AFTER_LINK_MS, () => {
+        story = told && startStory({ ...about, store: told.store, flow: told.talk });
+      });
       return async () => {
+        cancel();
         await Promise.all([stop?.(), story?.stop()]);
       };
     },
