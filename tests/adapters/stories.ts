@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(({ task }: TestContext) => {
   rmSync(folder, { recursive: true, force: true });
-  const what = `${task.suite?.name}: ${task.name}`;
+  const what = `${task.suite?.name ?? "story"}: ${task.name}`;
   if (counted.stories > 0) record({ goal: "ADAPTERS", what, figures: counted });
 });
 
