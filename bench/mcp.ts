@@ -8,10 +8,12 @@ import { createInterface } from "node:readline";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { createGate } from "../src/gate/create-gate.ts";
 import { createGateway, openPins, readMcpConfig, serveHttp, serveStdio } from "../src/mcp/index.ts";
+import { memoryStore } from "../src/store/memory/index.ts";
 import { sqliteStore } from "../src/store/sqlite/index.ts";
+import type { Store } from "../src/store/store.ts";
 import type { Result } from "./report.ts";
 
-const CALLS = 1_000;
+const CALLS = 300;
 const AT_ONCE = 200;
 const WARM = 100;
 
@@ -30,12 +32,16 @@ lines.on("line", (line) => {
 
 type Ask = (method: string, params: object) => Promise<{ readonly result?: unknown }>;
 
-/** A passed-through read of an MCP server: directly, and through the gateway over SQLite, on both carriers. */
+/**
+ * A passed-through read of an MCP server: directly, and through the gateway over SQLite, on both carriers. Over a store in memory
+ * the difference is what the gateway computes; the rest is the two durable commits of every call.
+ */
 export async function* mcpBenches(wanted: (name: string) => boolean): AsyncGenerator<Result> {
   if (!wanted("mcp.")) return;
   for (const carrier of ["stdio", "http"] as const) {
     const direct = await (carrier === "stdio" ? directStdio() : directHttp());
     const gated = await through(carrier, direct.place);
+    const inMemory = await through(carrier, direct.place, memoryStore());
     try {
       const [floor, own] = [await timesOf(direct.ask), await timesOf(gated.ask)];
       for (const [name, share] of [
@@ -53,6 +59,8 @@ export async function* mcpBenches(wanted: (name: string) => boolean): AsyncGener
           goal: "<= 1.3",
         };
       }
+      const value = at(await timesOf(inMemory.ask), 0.5);
+      yield { name: `mcp.${carrier}.memory.p50`, value, unit: "ms" };
       const begun = performance.now();
       const all = await Promise.all(Array.from({ length: AT_ONCE }, () => look(gated.ask)));
       const lost = all.filter((seen) => !seen).length;
@@ -60,6 +68,7 @@ export async function* mcpBenches(wanted: (name: string) => boolean): AsyncGener
       const rate = AT_ONCE / ((performance.now() - begun) / 1_000);
       yield { name: `mcp.${carrier}.${AT_ONCE} at once`, value: rate, unit: "calls/s" };
     } finally {
+      await inMemory.end();
       await gated.end();
       await direct.end();
     }
@@ -186,9 +195,13 @@ function httpClient(url: string): Ask {
 }
 
 /** The gateway in this process. Over HTTP without the server around it, whose sign-in has numbers of its own. */
-async function through(carrier: "stdio" | "http", place: object): Promise<Contestant> {
+async function through(
+  carrier: "stdio" | "http",
+  place: object,
+  kept?: Store,
+): Promise<Contestant> {
   const folder = mkdtempSync(path.join(tmpdir(), "sallyport-bench-"));
-  const store = await sqliteStore({ file: path.join(folder, "bench.db") });
+  const store = kept ?? sqliteStore({ file: path.join(folder, "bench.db") });
   const gate = createGate({ store });
   const tools = { look: { effect: "read" } };
   const config = readMcpConfig({ upstreams: [{ name: "echo", tools, ...place }] });
