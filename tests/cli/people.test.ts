@@ -142,10 +142,12 @@ test("find says so when nothing is found, and tail prints what happens", async (
   const tail = place.follow("--url", server.url, "--token", token, "tail");
   let lamps = 0;
   // The feed starts with what is new once it is connected.
-  const lamp = () => ask(`lamp ${(lamps += 1)}`, `l-${lamps}`);
-  await expect
-    .poll(async () => (await lamp(), tail.said()))
-    .toMatch(/#\d+ decision\.staged \S+ agent:x/);
+  const said = async () => {
+    lamps += 1;
+    await ask(`lamp ${lamps}`, `l-${lamps}`);
+    return tail.said();
+  };
+  await expect.poll(said).toMatch(/#\d+ decision\.staged \S+ agent:x/);
   await tail.stop();
 });
 

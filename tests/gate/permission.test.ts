@@ -201,7 +201,13 @@ test("a rule for a toolEffect allows the tools that declare it, and no others [I
       safety: { effect },
       execute: () => "acted",
     });
-  const policy = rules({ id: "r", effect: "allow", tool: "*", toolEffect: "read", reason: "it only reads" });
+  const policy = rules({
+    id: "r",
+    effect: "allow",
+    tool: "*",
+    toolEffect: "read",
+    reason: "it only reads",
+  });
   const call = open([of("look", "read"), of("write", "write")], { policy });
   expect(await call("look")).toBe("done");
   expect(await call("write")).toBe("pending");

@@ -1,6 +1,8 @@
 // A request for every route, made of the ids of one subject's records.
 
 import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { PATHS, type RouteName } from "../../src/http/paths.ts";
 import type { HttpWorld, Tenant } from "./http-world.ts";
 
@@ -159,7 +161,7 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     },
     "runs.proposePlan": { files: ["/srv/a.txt"] },
     "runs.enter": { phase: "spec" },
-    "runs.nameArtefact": { phase: "spec", path: "/srv/spec.md" },
+    "runs.nameArtefact": { phase: "spec", path: path.join(tmpdir(), "spec.md") },
     "runs.stop": { reason: "enough" },
     "conversations.send": { message: "Hello" },
     "conversations.reply": { interactionId: of.questionId, version: 1 },

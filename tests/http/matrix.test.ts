@@ -1,6 +1,7 @@
 // Threats 3.2: role × route × {own, other, other tenant}, generated from the route table. A route without a duty in the table
 // below, or with a rule that gives more than its duty, fails here; one without a rule does not compile.
 
+import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { requestOf } from "../../src/client/create-client.ts";
 import { PATHS, ROUTES, type RouteName } from "../../src/http/index.ts";
@@ -269,7 +270,10 @@ const CREDENTIALS = [...ROLES, ...BEARERS, "nobody", "revoked", "expired"] as co
 type Credential = (typeof CREDENTIALS)[number];
 
 test("role × route × {own, other, other tenant}: no unexpected access, and a refusal writes nothing", async () => {
-  const world = await openHttp({ server: { limits: { inFlight: 10_000 } } });
+  const world = await openHttp({
+    port: { sessionFolders: [tmpdir()] },
+    server: { limits: { inFlight: 10_000 } },
+  });
   for (const gate of Object.values(world.gates)) gate.tools.register(payloadTool());
   const records: Record<Owner, Records> = {
     own: await makeRecords(world, "acme", "agent:one"),
