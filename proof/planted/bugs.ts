@@ -5,9 +5,9 @@ import { DELEGATION_BUGS } from "./delegation-bugs.ts";
 import { FILES_BUGS } from "./files-bugs.ts";
 import { FLOW_BUGS } from "./flow-bugs.ts";
 import { GATE_BUGS } from "./gate-bugs.ts";
-import { HTTP_BUGS } from "./http-bugs.ts";
-import { HOT_BUGS } from "./hot-bugs.ts";
 import { HOOK_BUGS } from "./hook-bugs.ts";
+import { HOT_BUGS } from "./hot-bugs.ts";
+import { HTTP_BUGS } from "./http-bugs.ts";
 import { LIMITS_BUGS } from "./limits-bugs.ts";
 import { MCP_BUGS } from "./mcp-bugs.ts";
 import { MERGED_BUGS } from "./merged-bugs.ts";
@@ -80,8 +80,8 @@ export const BUGS: readonly Bug[] = [
     name: "fence-not-in-settle",
     what: "an outcome is stored without looking at the fence",
     file: "src/store/operations.ts",
-    right: "const isOurs = { fence, ...(from === undefined ? OPEN : FROM[from]) };",
-    wrong: "const isOurs = from === undefined ? OPEN : FROM[from];",
+    right: "const isOurs = { fence, ...definedFields({ session_id: sessionId }),",
+    wrong: "const isOurs = { ...definedFields({ session_id: sessionId }),",
     caughtBy: { file: "tests/store/memory.test.ts", title: "fence" },
   },
   {

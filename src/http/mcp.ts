@@ -93,7 +93,7 @@ function clientOf(signed: Signed, services: Services) {
     isValid: () => services.authenticator.isValid(signed),
     /** Stored, so that the agent may read what became of its calls. */
     async openSession(name: string) {
-      const id = `${agent}:${name}`;
+      const id = owner === "" ? `${agent}:${name}` : `${agent}:${name}:${owner}`;
       const opened = { id, agent, owner, workingDirectory: "" };
       await services.gates[tenant]?.sessions.open(opened).start();
       await store.sessions.open({ ...opened, metadata: "" });

@@ -39,8 +39,14 @@ export interface McpEndpoint {
   close(): Promise<void>;
 }
 
+/** Two tokens of one agent with different owners are two clients: an owner is excluded from approving their own calls alone. */
+function identityOf({ agent, owner = "" }: Pick<HttpClient, "agent" | "owner">): string {
+  return JSON.stringify([agent, owner]);
+}
+
 interface Place {
-  readonly agent: string;
+  /** Agent and owner. */
+  readonly identity: string;
   readonly conversation: McpConversation;
   /** What the upstreams say by themselves, in a session. */
   readonly own: ClientStream;
@@ -69,10 +75,8 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
   const shared = new Map<string, Promise<Place>>();
   let stopSweeping = sweepLater();
 
-  async function openPlace(
-    { agent, owner, openSession, isValid }: HttpClient,
-    isShared: boolean,
-  ): Promise<Place> {
+  async function openPlace(client: HttpClient, isShared: boolean): Promise<Place> {
+    const { agent, owner, openSession, isValid } = client;
     const session = await openSession(SESSION_NAME);
     const terms = { isPrimed: false, isValid };
     const own = openStream(isShared ? terms : { ...terms, id: "0" });
@@ -87,22 +91,31 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
       send: (message) => ([...replies].at(-1) ?? own.push)(message),
       ready: () => [own, ...streams.values()].map((one) => one.ready()).find((one) => one),
     });
-    return { agent, conversation, own, streams, replies, version: "", usedMs: now() };
+    return {
+      identity: identityOf(client),
+      conversation,
+      own,
+      streams,
+      replies,
+      version: "",
+      usedMs: now(),
+    };
   }
 
   function sharedPlace(client: HttpClient): Promise<Place> {
-    const known = shared.get(client.agent);
+    const identity = identityOf(client);
+    const known = shared.get(identity);
     if (known !== undefined) return known;
     const opened = openPlace(client, true);
-    shared.set(client.agent, opened);
-    opened.catch(() => shared.delete(client.agent));
+    shared.set(identity, opened);
+    opened.catch(() => shared.delete(identity));
     return opened;
   }
 
-  function sessionOf(request: IncomingMessage, { agent }: HttpClient): Place | undefined {
+  function sessionOf(request: IncomingMessage, client: HttpClient): Place | undefined {
     const id = request.headers[SESSION];
     const place = typeof id === "string" ? sessions.get(id) : undefined;
-    return place?.agent === agent ? place : undefined;
+    return place?.identity === identityOf(client) ? place : undefined;
   }
 
   async function post(
@@ -162,7 +175,7 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
     response: ServerResponse,
     client: HttpClient,
   ): Promise<void> {
-    const mine = [...sessions].filter(([, { agent }]) => agent === client.agent);
+    const mine = [...sessions].filter(([, { identity }]) => identity === identityOf(client));
     const [oldest] = mine.filter(([, { replies }]) => replies.size === 0);
     if (mine.length >= MOST_SESSIONS) {
       if (oldest === undefined) return refuse(response, 429, "Too many sessions are open.");
@@ -261,10 +274,10 @@ export function serveHttp(gateway: Gateway): McpEndpoint {
     return systemTimers.after(SWEEP_MS, () => {
       const isIdle = ({ replies, usedMs }: Place) => replies.size === 0 && now() - usedMs > IDLE_MS;
       for (const [id, place] of sessions) if (isIdle(place)) void drop(id);
-      for (const [agent, opened] of shared) {
+      for (const [identity, opened] of shared) {
         void opened.then((place) => {
           if (!isIdle(place)) return;
-          shared.delete(agent);
+          shared.delete(identity);
           return closePlace(place);
         });
       }

@@ -182,6 +182,26 @@ test("mcp over HTTP: a session belongs to its token, and ends with DELETE", asyn
   expect((await post({ id: 6, method: "ping" }, about)).status).toBe(404);
 });
 
+test("mcp over HTTP: tokens of one agent with different owners are two clients, and neither owner approves their own call [H3]", async () => {
+  const { server, post, gate } = await httpWorld();
+  for (const owner of ["person:ada", "person:bob"]) {
+    const secret = await server.makeToken({ subject: "bot", roles: ["agent"], owner });
+    const name = "append";
+    const params = { name, arguments: { line: owner }, _meta: META };
+    const about = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call" };
+    const body = { id: 1, method: "tools/call", params };
+    await (await post(body, { ...about, "mcp-name": name }, secret)).text();
+  }
+  const asked = await gate.interactions.list();
+  expect(asked).toHaveLength(2);
+  for (const question of asked) {
+    const { id, hash } = question;
+    const by = JSON.stringify(question).includes("person:ada") ? "person:ada" : "person:bob";
+    const vote = gate.interactions.approve(id, { hash, by });
+    await expect(vote, by).rejects.toMatchObject({ code: "not_allowed" });
+  }
+});
+
 test("mcp over HTTP: two stateless clients with the same ids and progress tokens each get their own answers", async () => {
   const { post } = await httpWorld();
   const about = {
