@@ -194,9 +194,8 @@ test("mcp over HTTP: tokens of one agent with different owners are two clients, 
   }
   const asked = await gate.interactions.list();
   expect(asked).toHaveLength(2);
-  for (const question of asked) {
-    const { id, hash } = question;
-    const by = JSON.stringify(question).includes("person:ada") ? "person:ada" : "person:bob";
+  for (const { id, hash, pendingTool } of asked) {
+    const by = JSON.parse(pendingTool?.args_json ?? "{}").line;
     const vote = gate.interactions.approve(id, { hash, by });
     await expect(vote, by).rejects.toMatchObject({ code: "not_allowed" });
   }
