@@ -79,7 +79,7 @@ describe.skipIf(noHosts !== undefined)("tools that Claude Code executes itself",
   );
 
   test.each(tools)(
-    "%s: resumed too early it waits, and a forced run executes nothing and loses nothing",
+    "%s: resumed too early it waits, and a forced run executes nothing and tells the model that it waits",
     async (tool) => {
       await start(wish(tool));
       expect(await resume()).toEqual(STILL_WAITS);
@@ -99,7 +99,7 @@ describe.skipIf(noHosts !== undefined)("tools that Claude Code executes itself",
 
   const lease = { PERMIT_MS: "1000" };
   test.each(["killed", "interrupted"])(
-    "a command that was %s is not repeated: people are asked, and the model is told their answer",
+    "a command that was %s is not repeated, and people are asked what happened",
     async (CUT_OFF) => {
       await start(wish("bash", LOST));
       await elsewhere("approve");
