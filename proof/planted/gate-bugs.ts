@@ -13,17 +13,17 @@ export const GATE_BUGS: readonly Bug[] = [
   {
     name: "progress-dropped",
     what: "progress of a tool is dropped",
-    file: "src/gate/session.ts",
-    right: "progress: (report) => options.onProgress?.(request.callId, report),",
-    wrong: "progress: () => {},",
+    file: "src/gate/running.ts",
+    right: "for (const follower of this.#followers.get(keyOf(sessionId, callId)) ?? []) follower(report);",
+    wrong: "void this.#followers.get(keyOf(sessionId, callId)); void report;",
     caughtBy: { file: "tests/gate/running-calls.test.ts", title: "progress of a running tool" },
   },
   {
     name: "cancel-dropped",
     what: "a caller's cancel signal does not reach the tool",
     file: "src/gate/session.ts",
-    right: "...signalOf(options.signal, caller.signal),",
-    wrong: "...signalOf(caller.signal),",
+    right: "const how = signalOf(options.signal, caller.signal);",
+    wrong: "const how = signalOf(caller.signal);",
     caughtBy: { file: "tests/gate/running-calls.test.ts", title: "aborting a call" },
   },
   {
@@ -131,7 +131,7 @@ export const GATE_BUGS: readonly Bug[] = [
   {
     name: "lost-outcome-withdrawn",
     what: "calling off a session drops calls whose outcome is not known",
-    file: "src/gate/session.ts",
+    file: "src/gate/inbox.ts",
     right: 'if (type === "connection_lost") continue;',
     wrong: "",
     caughtBy: { file: "tests/gate/withdrawn.test.ts", title: "whose outcome is not known" },

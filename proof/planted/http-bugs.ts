@@ -96,9 +96,8 @@ export const HTTP_BUGS: readonly Bug[] = [
     name: "cancel-cancels-nothing",
     what: "canceling answers and aborts nothing",
     file: "src/http/routes/sessions.ts",
-    right: "services.running.cancel(runningKey(store.tenant, id, callId), said)",
-    wrong:
-      'services.running.cancel(runningKey(store.tenant, id, callId + " "), said) || said !== ""',
+    right: "gate.running.cancel(id, callId, said)",
+    wrong: 'gate.running.cancel(id, `${callId} `, said) || said !== ""',
     caughtBy: { file: "tests/http/running-calls.test.ts", title: "" },
   },
   {
