@@ -42,9 +42,9 @@ export const MCP_BUGS: readonly Bug[] = [
   {
     name: "mcp-roots-forwarded",
     what: "upstreams learn the client's folders although the operator did not allow it",
-    file: "src/mcp/conversation.ts",
-    right: "return refused.includes(area);",
-    wrong: 'return area !== "roots" && refused.includes(area);',
+    file: "src/mcp/gateway.ts",
+    right: 'refused: roots === "refuse" ? ["roots", ...refuse] : refuse,',
+    wrong: "refused: refuse,",
     caughtBy: { file: "tests/mcp/gateway.test.ts", title: "folders stay with the client" },
   },
   {

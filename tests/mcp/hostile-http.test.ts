@@ -104,9 +104,11 @@ test.each(SEEDS)(
         expect(JSON.stringify(told)).toContain("waits for approval");
       }
     }
-    const figures = { messages: CALLS, crashes: 0, unanswered };
+    const crashes = "result" in (await ask("tools/list")) ? 0 : 1;
+    const figures = { messages: CALLS, crashes, unanswered };
     record({ goal: "MCP-fuzz", what: "odd answers over HTTP", figures, seed });
-    expect({ unanswered, forged, touched: touched() }).toEqual({
+    expect({ crashes, unanswered, forged, touched: touched() }).toEqual({
+      crashes: 0,
       unanswered: 0,
       forged: 0,
       touched: 0,
