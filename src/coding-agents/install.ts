@@ -189,19 +189,16 @@ function hook(event) {
     const child = spawn(${JSON.stringify(file)}, ${JSON.stringify(args)}, {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, NODE_OPTIONS: "" },
+      timeout: ${most},
+      // A stopped process heeds no other signal.
+      killSignal: "SIGKILL",
     });
     const fail = (why) => reject(new Error("Not executed: the hook of Sallyport " + why + "."));
-    // A stopped process heeds no other signal, and may keep the pipe open.
-    const late = setTimeout(() => {
-      child.kill("SIGKILL");
-      fail("did not answer in time");
-    }, ${most});
     let text = "";
     child.stdout.on("data", (chunk) => (text += chunk));
     child.on("error", () => fail("could not be started"));
-    child.on("close", (code) => {
-      clearTimeout(late);
-      if (code !== 0) return fail("ended with " + code);
+    child.on("exit", (code, signal) => code !== 0 && fail("ended with " + (signal ?? code)));
+    child.on("close", () => {
       try {
         resolve(JSON.parse(text));
       } catch {

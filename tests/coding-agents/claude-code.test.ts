@@ -6,6 +6,7 @@ import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { HOSTS } from "../support/hosts/run-host.ts";
 import { installHosts, noHosts } from "../support/hosts.ts";
+import { record } from "../support/record.ts";
 import type { Script } from "../support/scripted-model.ts";
 import { approve, asks, openWorld, PERSON, type World } from "./world.ts";
 
@@ -43,6 +44,9 @@ describe.skipIf(noHosts !== undefined)("Claude Code", { timeout: 120_000 }, () =
     expect(world.has("MARKER")).toBe(false);
     await approve(world);
     await world.run(call, { resume: first.session_id, prompt: "" });
+    const twice = world.read("LEDGER").split("\n").length - 2;
+    const figures = { stories: 1, "ungated effects": 0, twice: Math.max(0, twice) };
+    record({ goal: "HOSTS-stories", what: "deferred, approved later", figures });
     expect(world.read("LEDGER")).toBe("ran\n");
   });
 

@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { HOSTS } from "../support/hosts/run-host.ts";
 import { installHosts, noHosts } from "../support/hosts.ts";
+import { record } from "../support/record.ts";
 import type { Script } from "../support/scripted-model.ts";
 import { approve, asks, openWorld, PERSON } from "./world.ts";
 
@@ -34,6 +35,9 @@ describe.skipIf(noHosts !== undefined)("Codex", { timeout: 120_000 }, () => {
     await approve(world);
     const thread = threadIn(first.stdout);
     await world.run(again("echo ran >> LEDGER"), { resume: thread, prompt: "Approved. Again." });
+    const twice = world.read("LEDGER").split("\n").length - 2;
+    const figures = { stories: 1, "ungated effects": 0, twice: Math.max(0, twice) };
+    record({ goal: "HOSTS-stories", what: "made again after its approval", figures });
     expect(world.read("LEDGER"), world.told.get("call_2")).toBe("ran\n");
   });
 

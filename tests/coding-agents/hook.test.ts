@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { writeHookAccess } from "../../src/coding-agents/access.ts";
 import { GUARDED, guardedCommand, withMark } from "../../src/coding-agents/guard.ts";
@@ -384,4 +385,60 @@ describe("the guard", { timeout: 30_000 }, () => {
     expect(commandOf(world)).not.toContain(GUARDED);
     expect(await answers(world, "touch a")).toEqual(plain.allow(some));
   });
+});
+
+test("opencode: the plugin throws for every end of its hook but an explicit allow, also when it hangs", {
+  timeout: 60_000,
+}, async () => {
+  const world = await open("opencode");
+  const before = async (text: string, at: number) => {
+    const place = { ...world.place, program: ["/bin/sh", "-c", `${text} #`], wait: 0 };
+    const [plugin] = planInstall(place);
+    const file = path.join(world.home, `plugin-${at}.mjs`);
+    writeFileSync(file, plugin?.content ?? "");
+    const { Sallyport } = await import(pathToFileURL(file).href);
+    const hooks = await Sallyport({ directory: world.project });
+    const input = { tool: "bash", sessionID: "s", callID: "c" };
+    return hooks["tool.execute.before"](input, { args: { command: "touch a" } });
+  };
+  await before(`echo '{"decision":"allow"}'`, 0);
+  const ends = ["exit 0", "echo log", "echo null", `echo log; echo '{"decision":"allow"}'`]
+    .concat([`echo '{"decision":"allow"}'; exit 1`, "kill -9 $$", "kill -STOP $$"])
+    .concat(["sleep 5 2>/dev/null & exit 0", `echo '{"decision":"maybe"}'`]);
+  const came = await Promise.allSettled(ends.map((text, at) => before(text, at + 1)));
+  expect(came.map(({ status }) => status)).toEqual(ends.map(() => "rejected"));
+});
+
+test("sallyport policy test judges a recorded session by other rules, and names the rule of each call", {
+  timeout: 60_000,
+}, async () => {
+  const world = await open("claude-code");
+  const hook = [...PROGRAM, "hook", "claude-code", "--data", world.data];
+  for (const [id, command] of [
+    ["one", "touch a"],
+    ["two", "ls a"],
+  ] as const) {
+    await answers(world, command, {}, id);
+    const report = JSON.stringify(CLAUDE("after", world, id, command));
+    await inShell(hook.map((word) => `'${word}'`).join(" "), report);
+  }
+  await answers(world, "make all", { env: { CLAUDE_CODE_SESSION_ATTENDED: "1" } }, "three");
+  await answers(world, "rm -rf src", {}, "four");
+  const audit = await world.served.gate.audit.read({ after: 0, limit: 200 });
+  expect(audit.map(({ data }) => data).join()).toContain("policy:coding.own.0.touch-");
+  const config = path.join(world.home, "rules.mjs");
+  const codingAgents = JSON.stringify({ project: world.project, commands: [["make", "all"]] });
+  writeFileSync(config, `export default { tools: [], codingAgents: ${codingAgents} };\n`);
+  const words = ["--data", world.data, "--json", "policy", "test", "claude-code:s1"];
+  const command = [...PROGRAM, ...words, "--config", config].map((word) => `'${word}'`).join(" ");
+  const { stdout, stderr } = await inShell(command, "");
+  expect(stderr).toBe("");
+  const { items, changed } = JSON.parse(stdout);
+  expect(changed).toBe(1);
+  expect(items).toMatchObject([
+    { was: "ran_alone", now: "ask" },
+    { was: "ran_alone", now: "allow", rules: ["coding.look.0.ls-"] },
+    { was: "waiting", now: "allow", rules: ["coding.own.0.make-all"] },
+    { was: "refused", now: expect.stringMatching(/not kept/) },
+  ]);
 });

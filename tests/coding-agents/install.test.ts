@@ -74,6 +74,39 @@ test("settings that were changed since, and settings that cannot be read, are le
   expect(readFileSync(path.join(other.home, ".gemini/settings.json"), "utf8")).toBe("{ broken");
 });
 
+test.each([
+  ["config.toml", "features.hooks = false", /features\.hooks = false/],
+  ["config.toml", "[features]\nhooks=false # off", /features\.hooks = false/],
+  ["config.toml", "features = { hooks = false }", /features\.hooks = false/],
+  ["config.toml", "[profiles.x.features]\nhooks = false", /features\.hooks = false/],
+  ["config.toml", "[other]\nhooks = false", undefined],
+])("Codex, %s: doctor reads %j", async (name, text, found) => {
+  const place = { ...placeFor("codex"), codexHome: "" };
+  const codexHome = path.join(place.home, "elsewhere");
+  mkdirSync(codexHome);
+  writeFileSync(path.join(codexHome, name), text);
+  const own = { ...place, codexHome };
+  expect(install(own)).toEqual([path.join(codexHome, "hooks.json")]);
+  const off = (await offSwitches(own)).join();
+  if (found === undefined) expect(off).toBe("");
+  else expect(off).toMatch(found);
+});
+
+test("doctor names settings of administrators that allow managed hooks only", async () => {
+  const claude = placeFor("claude-code");
+  install(claude);
+  const settings = path.join(claude.root ?? "", "etc/claude-code/managed-settings.json");
+  mkdirSync(path.dirname(settings), { recursive: true });
+  writeFileSync(settings, '{"allowManagedHooksOnly":true}');
+  expect((await offSwitches(claude)).join()).toMatch(/allowManagedHooksOnly/);
+  const codex = placeFor("codex");
+  install(codex);
+  const requirements = path.join(codex.root ?? "", "etc/codex/requirements.toml");
+  mkdirSync(path.dirname(requirements), { recursive: true });
+  writeFileSync(requirements, "allow_managed_hooks_only = true\n");
+  expect((await offSwitches(codex)).join()).toMatch(/allow_managed_hooks_only/);
+});
+
 beforeAll(async () => {
   if (noHosts === undefined) await installHosts();
 });
