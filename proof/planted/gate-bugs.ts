@@ -14,7 +14,8 @@ export const GATE_BUGS: readonly Bug[] = [
     name: "progress-dropped",
     what: "progress of a tool is dropped",
     file: "src/gate/running.ts",
-    right: "for (const follower of this.#followers.get(keyOf(sessionId, callId)) ?? []) follower(report);",
+    right:
+      "for (const follower of this.#followers.get(keyOf(sessionId, callId)) ?? []) follower(report);",
     wrong: "void this.#followers.get(keyOf(sessionId, callId)); void report;",
     caughtBy: { file: "tests/gate/running-calls.test.ts", title: "progress of a running tool" },
   },

@@ -97,7 +97,7 @@ export const HTTP_BUGS: readonly Bug[] = [
     what: "canceling answers and aborts nothing",
     file: "src/http/routes/sessions.ts",
     right: "gate.running.cancel(id, callId, said)",
-    wrong: 'gate.running.cancel(id, `${callId} `, said) || said !== ""',
+    wrong: 'gate.running.cancel(id, callId + " ", said) || said !== ""',
     caughtBy: { file: "tests/http/running-calls.test.ts", title: "" },
   },
   {
