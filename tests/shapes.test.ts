@@ -49,7 +49,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
     "FlowOptions.onProblem": "push",
     "FlowOptions.openSession": "callback",
   },
-  "src/flow/runtime-state.ts": { FlowSession: "callback" },
+  "src/flow/runtime-state.ts": { "FlowCallOptions.onProgress": "push", FlowSession: "callback" },
   "src/policy/decide.ts": { GatePolicy: "callback" },
   "src/policy/before-call.ts": { CheckpointHandler: "callback", Hook: "callback" },
   "src/policy/reverse-thinking.ts": { ReverseThinkingHandler: "callback" },
@@ -66,7 +66,7 @@ const EXTENSION_POINTS: Readonly<Record<string, Readonly<Record<string, Shape>>>
   "src/mcp/gated-calls.ts": { "GatedCallsOptions.onProblem": "push" },
   "src/mcp/gateway.ts": { "GatewayOptions.onProblem": "push" },
   "src/mcp/offered-tools.ts": { "OfferedToolsOptions.onProblem": "push", CallUpstream: "callback" },
-  "src/mcp/tasks.ts": { "CallTasksOptions.onDelivered": "push" },
+  "src/mcp/tasks.ts": { "CallTasksOptions.onDelivered": "callback" },
   "src/mcp/wire.ts": {
     "WireRequest.onStream": "push",
     "WireRequest.onPause": "push",
@@ -141,6 +141,7 @@ const OURS_ALONE: Readonly<Record<string, string>> = {
   PauseStore: "a part of Store, made over an engine",
   EvidenceReader: "reads a store's records for the crash kit",
   GrantStore: "a part of Store, made over an engine",
+  GuardedHook: "what the shell around a hook of a coding agent is made from",
   HttpKeyStore: "a part of Store, made over an engine",
   InteractionStore: "a part of Store, made over an engine",
   NoticeStore: "a part of Store, made over an engine",
@@ -202,6 +203,7 @@ test("every option that is called when something happens is in the list [I-52]",
   // is listed as a whole.
   const others = [
     "src/tasks/create-task-list.ts onCompleted",
+    "src/cli/demo/story.ts onProblem",
     "src/store/postgres/write-path.ts onHeld",
     "src/store/postgres/write-path.ts onCommit",
     "src/gate/validators/adapters.ts onEvent",

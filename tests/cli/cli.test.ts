@@ -52,7 +52,7 @@ async function link(): Promise<readonly string[]> {
 }
 
 beforeAll(async () => {
-  server = spawn(process.execPath, [...bin, "--data", data, "demo", "--every", "150"]);
+  server = spawn(process.execPath, [...bin, "--data", data, "demo", "--quiet", "--every", "150"]);
   server.stdout?.on("data", (piece) => (said += piece));
   server.stderr?.on("data", (piece) => (said += piece));
   const waiting = { timeout: 100_000, interval: 100 };

@@ -32,7 +32,7 @@ function dataFolder(): string {
 }
 
 async function started(data: string): Promise<Running> {
-  const args = [...bin, "--data", data, "demo", "--every", "150"];
+  const args = [...bin, "--data", data, "demo", "--quiet", "--every", "150"];
   const child: ChildProcess = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const end = async (signal: "SIGINT" | "SIGKILL") => {

@@ -114,7 +114,7 @@ test("undo of what somebody else changed since says so and does nothing [W11]", 
   world.stock.set("bolt-m8", 61);
   await page.goto(`${world.server.url}/decisions/${id}`);
   await button("Undo").click();
-  await page.getByRole("dialog").getByText("Changed since").waitFor();
+  await page.getByRole("dialog").getByText("Changed since", { exact: true }).waitFor();
   expect(await page.getByRole("dialog").getByRole("button", { name: "Undo" }).isDisabled()).toBe(
     true,
   );

@@ -130,7 +130,11 @@ test("undoing a run: the plan says beforehand what changed since, and the report
   await page.goto(`${world.server.url}/sessions/${session.id}`);
   await button("Undo run").click();
   const plan = page.getByRole("list", { name: "Plan" });
-  await plan.getByRole("listitem").filter({ hasText: "u2" }).getByText("Changed since").waitFor();
+  await plan
+    .getByRole("listitem")
+    .filter({ hasText: "u2" })
+    .getByText("Changed since", { exact: true })
+    .waitFor();
   await clean("light");
   await button("Undo 2 calls").click();
   const report = page.getByRole("list", { name: "Report" });
