@@ -13,10 +13,10 @@ export const GATE_BUGS: readonly Bug[] = [
   {
     name: "progress-dropped",
     what: "progress of a tool is dropped",
-    file: "src/gate/running.ts",
+    file: "src/util/running-work.ts",
     right:
-      "for (const follower of this.#followers.get(keyOf(sessionId, callId)) ?? []) follower(report);",
-    wrong: "void this.#followers.get(keyOf(sessionId, callId)); void report;",
+      "for (const follower of this.#followers.get(keyOf(group, name)) ?? []) follower(report);",
+    wrong: "void this.#followers.get(keyOf(group, name)); void report;",
     caughtBy: { file: "tests/gate/running-calls.test.ts", title: "progress of a running tool" },
   },
   {

@@ -7,9 +7,11 @@ import type { Hold, OperationStore } from "../store/operations.ts";
 import type { TenantStore } from "../store/store.ts";
 import type { ClaimRef, TaskStore } from "../store/tasks.ts";
 import type { Registry } from "../tools/registry.ts";
+import type { Progress } from "../tools/tool.ts";
 import type { ResultProcessor } from "../tools/tool-call.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Random } from "../util/random.ts";
+import type { RunningWork } from "../util/running-work.ts";
 import type { Timers } from "../util/timers.ts";
 import type { BreakerTerms } from "./breaker.ts";
 import type { GateDelegations } from "./delegating.ts";
@@ -18,7 +20,6 @@ import type { Judged, SessionFolders } from "./judge.ts";
 import type { Offering } from "./offering.ts";
 import type { AtPoint, GateOptions } from "./options.ts";
 import type { OpenCalls, OpenQuota } from "./propose.ts";
-import type { RunningCalls } from "./running.ts";
 
 /** The one wiring of a gate, made by `createGate`. Every step is a function of it and of its own arguments. */
 export interface GateContext extends ExecutionContext, HookContext {
@@ -82,6 +83,6 @@ export interface ExecutionContext {
   /** The tool's own time; the time a person takes to decide is over before it starts. */
   readonly timeoutMs: number;
   readonly processor: ResultProcessor | undefined;
-  readonly running: RunningCalls;
+  readonly running: RunningWork<Progress>;
   readonly at: AtPoint;
 }

@@ -20,11 +20,12 @@ import type { ClaimRef, TaskStore } from "../store/tasks.ts";
 import type { TaskList } from "../tasks/create-task-list.ts";
 import { createRegistry, type Registry, TOOL_SEARCH } from "../tools/registry.ts";
 import type { ResultPart, ResultRange } from "../tools/result-store.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { Progress, Tool } from "../tools/tool.ts";
 import { systemClock } from "../util/clock.ts";
 import { createIds } from "../util/ids.ts";
 import type { JsonObject } from "../util/json.ts";
 import { systemRandom } from "../util/random.ts";
+import { RunningWork } from "../util/running-work.ts";
 import { checkAttention, type Reviewers } from "./attention.ts";
 import type { Breakers, BreakerTerms } from "./breaker.ts";
 import type { GateDelegations, GateRuns } from "./delegating.ts";
@@ -37,7 +38,6 @@ import type { Permits } from "./permit.ts";
 import type { ExecutedHere, Recovered } from "./recover.ts";
 import type { Pause } from "./resume.ts";
 import { allowAlways } from "./review.ts";
-import { RunningCalls } from "./running.ts";
 import type { Session } from "./session.ts";
 import type { StandingRules } from "./standing-rules.ts";
 import type { GateParts } from "./wire-gate.ts";
@@ -50,7 +50,7 @@ export interface Gate
   > {
   readonly tools: Registry;
   /** The calls that run in this process, to cancel and to follow. */
-  readonly running: RunningCalls;
+  readonly running: RunningWork<Progress>;
   /** Everyone who may decide; undefined: anyone who is not among the requesters. */
   readonly people: readonly Person[] | undefined;
   readonly sessions: {
@@ -314,7 +314,7 @@ function checkedParts(options: GateOptions): GateParts {
     validators: { tech, business },
     approvalMs,
     breaker: breakerOf(options.breaker),
-    running: new RunningCalls(),
+    running: new RunningWork<Progress>(),
     limits,
     policy: compilePolicy(options.policy ?? NO_RULES),
     registry,

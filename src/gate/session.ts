@@ -192,7 +192,7 @@ export function openSession(context: GateContext, caller: Caller): Session {
     const request = named(given);
     const [{ sessionId }, { callId }] = [caller, request];
     const tell = (report: Progress) => options.onProgress?.(callId, report);
-    return context.running.following({ sessionId, callId, tell }, async () =>
+    return context.running.following({ group: sessionId, name: callId, tell }, async () =>
       told([request], await callOnce(request, options, siblings)),
     );
   }

@@ -326,8 +326,9 @@ export type WireCallAnswer = z.output<typeof callAnswer>;
 
 /** An answer with its picture, if it has one. */
 export function wireAnswer(answer: CallAnswer): WireCallAnswer {
-  const image = answer.answer === "done" ? imageOf(answer) : undefined;
-  if (image === undefined) return answer;
+  // Only what a tool returned beside its text can be a picture.
+  const image = answer.answer === "done" && answer.data !== undefined && imageOf(answer);
+  if (!image) return answer;
   const { mediaType, base64 } = image;
   return { ...answer, image: { mediaType, base64 } } as WireCallAnswer;
 }

@@ -74,7 +74,11 @@ export function makeProject(pages: readonly Page[]): Project {
   writeFileSync(path.join(dir, "tsconfig.json"), JSON.stringify(config));
   return {
     dir,
-    runPage: (page, env) => run([...FLAGS, `${page.name}.ts`], dir, env),
+    runPage(page, env) {
+      // Each page begins with an empty inbox.
+      rmSync(path.join(dir, ".sallyport"), { recursive: true, force: true });
+      return run([...FLAGS, `${page.name}.ts`], dir, env);
+    },
     typeCheck: () =>
       run([path.join(root, "node_modules/typescript/bin/tsc"), "--noEmit", "-p", dir], dir),
     runCommand: (args, until) =>

@@ -1,13 +1,13 @@
 import { repeatOrder, resumeOrder, runOrder } from "../../src/gate/attempt.ts";
 import type { ExecutionContext } from "../../src/gate/context.ts";
 import type { Order } from "../../src/gate/order.ts";
-import { RunningCalls } from "../../src/gate/running.ts";
 import type { Operation } from "../../src/model/operation.ts";
 import type { Along } from "../../src/store/engine.ts";
 import { memoryStore } from "../../src/store/memory/index.ts";
 import { definitionHash } from "../../src/tools/registry.ts";
-import type { Tool } from "../../src/tools/tool.ts";
+import type { Progress, Tool } from "../../src/tools/tool.ts";
 import { manualClock } from "../../src/util/clock.ts";
+import { RunningWork } from "../../src/util/running-work.ts";
 import { manualTimers } from "./manual-timers.ts";
 
 export const LEASE_MS = 30_000;
@@ -18,7 +18,7 @@ export function oneWorker(tool: Tool, options: Partial<ExecutionContext> = {}) {
   const timers = manualTimers(clock);
   const tenant = memoryStore({ clock }).tenant("acme");
   const { operations, audit } = tenant;
-  const running = new RunningCalls();
+  const running = new RunningWork<Progress>();
   const settings = {
     leaseMs: LEASE_MS,
     timeoutMs: 120_000,
