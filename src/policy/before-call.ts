@@ -25,7 +25,7 @@ type ConfidenceAnswer<Input> =
  * With a minimum of 0 the input is returned unread and unchanged. Above 0 the reserved key is removed on a pass; the
  * other bytes of a text stay the same.
  *
- *     const read = checkConfidence(input, { min: 80 });
+ *     const read = checkConfidence('{"invoice":"2041","_confidence":90}', { min: 80 });
  */
 export function checkConfidence<Input extends string | JsonValue>(
   input: Input,
