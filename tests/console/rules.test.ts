@@ -34,7 +34,7 @@ test("a rule is replayed before it is proposed, waits for another admin, and is 
     if (yes) await world.gate.interactions.approve(id, { hash, by: "person:cyd" });
     else await world.gate.interactions.reject(id, { hash, by: "person:cyd", reason: "too many" });
   }
-  await ada.keyboard.press("7");
+  await ada.keyboard.press("8");
   await button(ada, "Propose a rule").click();
   const dialog = ada.getByRole("dialog");
   await dialog.getByLabel("Tool").selectOption("stock.set");

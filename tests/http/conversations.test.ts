@@ -87,7 +87,7 @@ test("a conversation is begun, confirmed and delivered over HTTP; its calls are 
   const talk = await openTalk(PLAN, planOf("sell"), callOf("shop.sell"), DONE);
   const { server, user, ada, gate, sold, problems } = talk;
   const begun = await user.conversations.send({ id: "order", message: "Sell one." });
-  expect(begun).toMatchObject({ id: "app:one/order", outcome: "waiting" });
+  expect(begun).toMatchObject({ id: "app:one~.order", outcome: "waiting" });
   const { id, interaction: plan } = begun;
   if (plan === undefined) throw new Error("no question");
   expect(await user.conversations.get({ id })).toMatchObject({

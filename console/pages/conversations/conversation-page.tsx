@@ -26,8 +26,7 @@ export function ConversationPage() {
   const { data, error } = useQuery(conversationQuery(id));
   const { data: me } = useQuery(meQuery);
   const [said, setSaid] = useState("");
-  const isOwn =
-    me !== undefined && id.startsWith(`${me.subject}:`) && me.roles.includes("operator");
+  const isOwn = me !== undefined && data?.user === me.subject && me.roles.includes("operator");
   if (isSallyportError(error, "not_found")) {
     return (
       <div className="mx-auto max-w-4xl p-3">

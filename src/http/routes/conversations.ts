@@ -94,7 +94,7 @@ function flowOf({ services, identity }: Call): ServedFlow {
 
 /** What the ids of a caller's conversations begin with. No name with its end is the beginning of another name with its end. */
 function prefixOf(subject: string): string {
-  return `${subject.replaceAll("%", "%25").replaceAll("/", "%2F")}/`;
+  return `${subject.replaceAll("~", "~0")}~.`;
 }
 
 /** Conversations of others are reported as missing. */
