@@ -154,6 +154,8 @@ export class SimWorld {
         if (text === "done" && faults.strikes("tool does it and its answer is lost")) {
           return void reply("lost", lose);
         }
+        // A newer fence may have done it, so this refusal does not say that it did not happen.
+        if (text === "late") return void reply(text, () => reject(new Error("an older fence")));
         reply(text, () => resolve({ text, isError: text !== "done" }));
       };
       const later = () => {
@@ -183,7 +185,7 @@ export class SimWorld {
     return kind === "keyed" && this.ledger.some((line) => line.applied && line.key === key);
   }
 
-  #do(request: Request): "done" | "refused" {
+  #do(request: Request): "done" | "late" {
     const { kind, key, fence, input } = request;
     const newest = this.#fences.get(key) ?? 0;
     const isLate = kind === "probed" && fence < newest;
@@ -193,7 +195,7 @@ export class SimWorld {
     if (!input.undo) this.orders.set(key, input.order);
     this.ledger.push({ kind, key, fence, inputSha256, applied, at: this.#parts.now() });
     if (applied) this.#versions.set(input.item, (this.#versions.get(input.item) ?? 0) + 1);
-    return isLate ? "refused" : "done";
+    return isLate ? "late" : "done";
   }
 }
 
