@@ -117,11 +117,16 @@ function settingsOfToml(file: string): readonly (readonly [name: string, value: 
   const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
   let table = "";
   return lines.flatMap((line) => {
-    const header = /^\s*\[+([^\]]+)\]+\s*(?:#.*)?$/.exec(line)?.[1];
-    if (header !== undefined) table = nameOf(header);
-    const [, name, value = ""] = /^\s*([\w."'\s-]+?)\s*=\s*(.*?)\s*(?:#.*)?$/.exec(line) ?? [];
-    if (header !== undefined || name === undefined) return [];
-    return [[table === "" ? nameOf(name) : `${table}.${nameOf(name)}`, value] as const];
+    const [bare = ""] = line.split("#");
+    const said = bare.trim();
+    if (said.startsWith("[") && said.endsWith("]")) {
+      table = nameOf(said.replaceAll(/[[\]]/g, ""));
+      return [];
+    }
+    const at = said.indexOf("=");
+    if (at < 1) return [];
+    const name = nameOf(said.slice(0, at));
+    return [[table === "" ? name : `${table}.${name}`, said.slice(at + 1).trim()] as const];
   });
 }
 
