@@ -139,9 +139,9 @@ test("a bar of the overview opens the calls of its time", async () => {
   const session = await world.session("agent:bars");
   await session.call({ callId: "look", tool: "stock.look", input: { sku: "nut-m8" } });
   await page.goto(`${world.server.url}/overview`);
-  const [bar] = (await page.locator("[data-bar]").all()).slice(-1);
-  const from = (await bar?.getAttribute("data-bar")) ?? "";
-  await bar?.click();
+  const bar = page.locator("[data-bar]").last();
+  const from = (await bar.getAttribute("data-bar")) ?? "";
+  await bar.click();
   await page.waitForURL("**/decisions?**");
   expect(new URL(page.url()).searchParams.get("from")?.replaceAll('"', "")).toBe(from);
   await page.locator("li[data-call]").filter({ hasText: "stock.look" }).first().waitFor();
