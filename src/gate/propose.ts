@@ -30,12 +30,12 @@ import {
   agentOf,
   type CallProposal,
   contentHash,
+  decodeProposal,
   draftOf,
   looksAt,
   plannedPlaces,
   reviewOf,
   showingOf,
-  withProposal,
 } from "./show.ts";
 
 /** Calls to be decided on as a whole. */
@@ -274,6 +274,7 @@ async function reviewFrom(
 ): Promise<Proposed> {
   const { id } = underway.decision;
   const { at } = context;
+  let decoded: CallProposal | undefined;
   if (underway.decision.state === "pending_tech") {
     await underway.reviewed("tech", await reviewTier(context, "tech", underway.decision));
   }
@@ -290,13 +291,13 @@ async function reviewFrom(
     await countNo(verdict.reason);
     return refusedBy(verdict);
   }
-  const { calls } = withProposal(underway.decision).proposal;
+  const { calls } = proposed();
   const looks = await looksAt(context, underway.decision.sessionId, calls);
   const review = reviewOf(context, calls, looks.dryRun);
   // Review rules that contradict each other: no one could ever approve it, so no one is asked.
   if (!review.possible) return refusedBy({ ...OVERTAKEN, reason: review.problem });
   const terms = { ...review.review, ...(assignedTo === "" ? {} : { assignedTo }) };
-  const decision = withProposal(underway.decision);
+  const decision = { ...underway.decision, proposal: proposed() };
   const by = { actor: agentOf(decision.proposal) };
   if (lane === "review") {
     const machine = { ...review.review, requires: MACHINE, assignedTo: MACHINES, lane };
@@ -324,8 +325,15 @@ async function reviewFrom(
     throw error;
   }
 
+  /** The stored bytes, decoded once. What is proposed never changes: an edit is a proposal of its own. */
+  function proposed(): CallProposal {
+    decoded ??= decodeProposal(underway.decision);
+    return decoded;
+  }
+
   async function countNo(reason: string): Promise<void> {
-    const { sessionId, proposal } = withProposal(underway.decision);
+    const { sessionId } = underway.decision;
+    const proposal = proposed();
     const tools = proposal.calls.map(({ tool }) => tool);
     await countRefusal(context, tools, { reason, sessionId, actor: agentOf(proposal) });
   }
@@ -416,6 +424,8 @@ export interface OpenQuotaTerms {
 
 /** A sender that is at its limit and keeps trying makes us look at what it has open no more often than this. */
 const LOOK_AT_QUOTA_MS = 5_000;
+/** Reads that are asked together share round trips: one after the other, 5,000 of them would hold up every caller for half a second. */
+const LOOK_TOGETHER = 250;
 
 interface Open {
   readonly bytes: Map<string, number>;
@@ -449,7 +459,12 @@ export function openQuota(terms: OpenQuotaTerms): OpenQuota {
   }
 
   async function lookAt(open: Open): Promise<void> {
-    for (const id of [...open.bytes.keys()]) if (!(await terms.isOpen(id))) forget(open, id);
+    const ids = [...open.bytes.keys()];
+    for (let from = 0; from < ids.length; from += LOOK_TOGETHER) {
+      const together = ids.slice(from, from + LOOK_TOGETHER);
+      const areOpen = await Promise.all(together.map((id) => terms.isOpen(id)));
+      for (const [index, id] of together.entries()) if (!areOpen[index]) forget(open, id);
+    }
   }
 
   return {

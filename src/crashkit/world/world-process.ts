@@ -23,6 +23,7 @@ import {
   type WorldAnswer,
 } from "./world.ts";
 
+const NOTHING: WorldAnswer = { text: "", refused: false, late: false, happened: false };
 const [file = "", port = "0", slowMs = "0"] = process.argv.slice(2);
 // A restart must not lose anything.
 const known = followLines<LedgerLine | FenceLine>(file).read();
@@ -42,7 +43,7 @@ const server = createServer((request, response) => {
     const answer = serve(sent);
     await dawdle(sent);
     if (answer === "cut") response.destroy();
-    else response.end(JSON.stringify({ text: "", refused: false, happened: false, ...answer }));
+    else response.end(JSON.stringify({ ...NOTHING, ...answer }));
   });
 });
 server.listen(Number(port), "127.0.0.1", () => {
@@ -76,7 +77,7 @@ function serve(sent: Sent): Partial<WorldAnswer> | "cut" {
   const isNew = !byKey.has(key);
   const takes = kind === "plain" || (kind === "keyed" ? !happened : !isLate);
   append({ ...target, ...facts(sent), applied: takes });
-  if (isLate) return { text: "another attempt has taken this over", refused: true };
+  if (isLate) return { text: "another attempt has taken this over", late: true };
   if (isNew && fault === "die") process.kill(process.pid, "SIGKILL");
   return isNew && fault === "cut" ? "cut" : { text: textOf(target), happened };
 }

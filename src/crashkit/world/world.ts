@@ -47,6 +47,8 @@ export interface FenceLine {
 export interface WorldAnswer {
   readonly text: string;
   readonly refused: boolean;
+  /** Refused because a newer attempt took over, which may have done it. */
+  readonly late: boolean;
   readonly happened: boolean;
 }
 
@@ -164,6 +166,8 @@ function toolOf(kind: Kind, name: string, line: WorldLine): Tool {
         line.at("S6.effect");
         throw new SallyportError("outcome_unknown", { tool: name }, cause);
       });
+      // A refused fence does not mean that nothing happened: the newer attempt may have done it.
+      if (answer.late) throw new SallyportError("outcome_unknown", { tool: name });
       return { text: answer.text, isError: answer.refused };
     },
     ...(!isUndo && {
