@@ -237,9 +237,19 @@ export function inboxOf(context: GateContext): Inbox {
     }
   }
 
+  /** What is closed here no longer counts against the agent that asked. */
+  function uncounted(interaction: Interaction): Interaction {
+    if (interaction.status !== "open") context.quota.closed(interaction.id);
+    return interaction;
+  }
+
   return {
-    approve,
-    reject,
+    async approve(id, yes) {
+      const approved = await approve(id, yes);
+      uncounted(approved.interaction);
+      return approved;
+    },
+    reject: async (id, no) => uncounted(await reject(id, no)),
     list: ({ status = "open", limit, ...narrow } = {}) =>
       limit === undefined
         ? allQuestions(interactions, { ...narrow, status })
@@ -248,10 +258,11 @@ export function inboxOf(context: GateContext): Inbox {
     shown: (id) => interactions.shown(id),
     async answer(id, given) {
       const may = mayBy(given.by, "ask_user");
-      return interactions.answer(id, given, (question) => {
+      const answered = await interactions.answer(id, given, (question) => {
         may(question);
         checkAnswer(question, given.answer);
       });
+      return uncounted(answered);
     },
     async edit(id, edit) {
       const question = await asked(id, edit.by, "confirm");
@@ -285,7 +296,7 @@ export function inboxOf(context: GateContext): Inbox {
       return interactions.remark(id, text, "people", { actor: by }, mayBy(by));
     },
     async cancel(id, { by, reason }) {
-      return interactions.cancel(id, reason, { actor: by }, mayBy(by));
+      return uncounted(await interactions.cancel(id, reason, { actor: by }, mayBy(by)));
     },
     sweep: () => sweep(interactions),
   };

@@ -408,6 +408,8 @@ export interface OpenQuota {
   /** Throws quota_exceeded when this sender may not open one more of so many bytes. */
   check(sender: string, bytes: number, count?: number): Promise<void>;
   opened(sender: string, id: string, bytes: number): void;
+  /** Closed through this process, so that no look is needed to notice it. */
+  closed(id: string): void;
   has(sender: string, id: string): boolean;
 }
 
@@ -422,8 +424,10 @@ export interface OpenQuotaTerms {
   now(): number;
 }
 
-/** A sender that is at its limit and keeps trying makes us look at what it has open no more often than this. */
+/** A sender that is at its limit and keeps trying makes us look at what it has open no more often than this… */
 const LOOK_AT_QUOTA_MS = 5_000;
+/** …unless it has opened this share of its limit since the last look: a busy sender must not be refused for what is closed. */
+const LOOK_AFTER_SHARE = 0.1;
 /** Reads that are asked together share round trips: one after the other, 5,000 of them would hold up every caller for half a second. */
 const LOOK_TOGETHER = 250;
 
@@ -431,6 +435,8 @@ interface Open {
   readonly bytes: Map<string, number>;
   sum: number;
   lookedAt: number;
+  /** What the last look left. */
+  left: { readonly count: number; readonly sum: number };
   /** A look in flight, which concurrent callers wait for. */
   looking?: Promise<void> | undefined;
 }
@@ -442,14 +448,22 @@ interface Open {
 export function openQuota(terms: OpenQuotaTerms): OpenQuota {
   const { what, hint, most, mostBytes, now } = terms;
   const senders = new Map<string, Open>();
+  const openers = new Map<string, Open>();
 
   function forget(open: Open, id: string): void {
     open.sum -= open.bytes.get(id) ?? 0;
     open.bytes.delete(id);
+    openers.delete(id);
+  }
+
+  function isWorthALook({ bytes, sum, lookedAt, left }: Open): boolean {
+    if (now() - lookedAt >= LOOK_AT_QUOTA_MS) return true;
+    const isMany = bytes.size - left.count >= most * LOOK_AFTER_SHARE;
+    return isMany || sum - left.sum >= mostBytes * LOOK_AFTER_SHARE;
   }
 
   async function forgetClosed(open: Open): Promise<void> {
-    if (open.looking === undefined && now() - open.lookedAt >= LOOK_AT_QUOTA_MS) {
+    if (open.looking === undefined && isWorthALook(open)) {
       open.lookedAt = now();
       open.looking = lookAt(open).finally(() => {
         open.looking = undefined;
@@ -465,6 +479,7 @@ export function openQuota(terms: OpenQuotaTerms): OpenQuota {
       const areOpen = await Promise.all(together.map((id) => terms.isOpen(id)));
       for (const [index, id] of together.entries()) if (!areOpen[index]) forget(open, id);
     }
+    open.left = { count: open.bytes.size, sum: open.sum };
   }
 
   return {
@@ -481,11 +496,17 @@ export function openQuota(terms: OpenQuotaTerms): OpenQuota {
         bytes: new Map(),
         sum: 0,
         lookedAt: Number.NEGATIVE_INFINITY,
+        left: { count: 0, sum: 0 },
       };
       senders.set(sender, open);
       forget(open, id);
       open.bytes.set(id, bytes);
       open.sum += bytes;
+      openers.set(id, open);
+    },
+    closed(id) {
+      const open = openers.get(id);
+      if (open !== undefined) forget(open, id);
     },
     has: (sender, id) => senders.get(sender)?.bytes.has(id) === true,
   };
