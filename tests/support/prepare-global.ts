@@ -23,7 +23,7 @@ const PROCESSES = [
 
 export async function setup(): Promise<void> {
   // A planted bug is put into the source, and for a few files the work is not worth it.
-  if (process.env["PLANTED"] !== undefined || process.argv.slice(2).join(" ") !== "run") return;
+  if (process.env["PLANTED"] !== undefined || !isWholeRun(process.argv.slice(2))) return;
   const [bundles] = await Promise.all([
     Promise.all(PROCESSES.map(async (file) => [path.join(ROOT, file), await bundle(file)])),
     builtConsole(),
@@ -35,6 +35,13 @@ export async function setup(): Promise<void> {
   process.env["SALLYPORT_TEST_BUNDLES"] = table;
   process.env["NODE_OPTIONS"] =
     `${process.env["NODE_OPTIONS"] ?? ""} --require ${JSON.stringify(preload)}`;
+}
+
+/** `run` and how it is reported, but no file or title that narrows it. */
+function isWholeRun([command, ...options]: readonly string[]): boolean {
+  return (
+    command === "run" && options.every((one) => /^--(reporter|outputFile|includeTask)/.test(one))
+  );
 }
 
 async function bundle(file: string): Promise<string> {
