@@ -4,6 +4,8 @@ import pg from "pg";
 import type { OpenPeer, Refund, Told } from "../peer.ts";
 
 const LOCK_IS_OLD = "5 hours";
+/** Once a second instead of every eight to ten minutes, which is only how often it looks. */
+const LOOKS_FOR_OLD_LOCKS = { minResetLockedInterval: 1_000, maxResetLockedInterval: 1_000 };
 
 /**
  * A job queue has no approvals; the host keeps a table of them and adds the job in the transaction that records the yes, which
@@ -26,6 +28,7 @@ export const graphileWorker: OpenPeer = async ({ url, effect, role }) => {
           noHandleSignals: true,
           pollInterval: 200,
           logger: quiet,
+          preset: { worker: LOOKS_FOR_OLD_LOCKS },
           taskList: {
             async refund(payload) {
               const { id, ...refund } = payload as Refund & { id: string };
