@@ -10,7 +10,7 @@ import { metadataOf } from "../tools/tool.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
-import type { Stop } from "../util/timers.ts";
+import { firstOf, type Stop } from "../util/timers.ts";
 import type { ExecutionContext } from "./context.ts";
 import {
   callOf,
@@ -181,10 +181,10 @@ async function pastIntent(
 ): Promise<Executed> {
   const { sessionId, callId, signal } = order;
   const begun = running.begin(sessionId, [callId]);
-  const signals = signal === undefined ? [begun.signal] : [signal, begun.signal];
+  const either = firstOf(begun.signal, signal);
   const progress = (report: Progress) => running.report(sessionId, callId, report);
   try {
-    return await work({ ...order, signal: AbortSignal.any(signals), progress });
+    return await work({ ...order, signal: either, progress });
   } catch (error) {
     if (!(error instanceof SallyportError)) throw error;
     const why = `its outcome could not be recorded: ${errorText(error)}`;

@@ -201,6 +201,7 @@ export function createGate(options: GateOptions = {}): Gate {
           const hint = "This is the session of a sub-agent: attach to it with its token.";
           throw new SallyportError("not_allowed", { id, hint });
         }
+        if (wired !== undefined) return wired.sessions.open({ id, ...asked });
         return sessionOnUse(id, async () => (await use()).sessions.open({ id, ...asked }));
       },
     },

@@ -13,6 +13,7 @@ import { callKeyId } from "../store/decisions.ts";
 import { metadataOf, type Progress, safetyWarning, type Tool } from "../tools/tool.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import type { JsonValue } from "../util/json.ts";
+import { firstOf } from "../util/timers.ts";
 import {
   answerOf,
   callAnswerOf,
@@ -191,10 +192,11 @@ export function openSession(context: GateContext, caller: Caller): Session {
   ): Promise<CallAnswer> {
     const request = named(given);
     const [{ sessionId }, { callId }] = [caller, request];
-    const tell = (report: Progress) => options.onProgress?.(callId, report);
-    return context.running.following({ group: sessionId, name: callId, tell }, async () =>
-      told([request], await callOnce(request, options, siblings)),
-    );
+    const { onProgress } = options;
+    const work = async () => told([request], await callOnce(request, options, siblings));
+    if (onProgress === undefined) return work();
+    const tell = (report: Progress) => onProgress(callId, report);
+    return context.running.following({ group: sessionId, name: callId, tell }, work);
   }
 
   async function callOnce(
@@ -570,8 +572,7 @@ function oddName({ callId, tool, messageId = "" }: CallRequest): string | undefi
 
 /** A call ends when its caller gives up, or the one it works for is over. */
 function signalOf(...given: readonly (AbortSignal | undefined)[]): { signal?: AbortSignal } {
-  const signals = given.filter((signal) => signal !== undefined);
-  return signals.length === 0 ? {} : { signal: AbortSignal.any(signals) };
+  return definedFields({ signal: firstOf(...given) });
 }
 
 function isReady(judged: CallAnswer | Ready): judged is Ready {

@@ -51,8 +51,9 @@ export class RunningWork<Report> {
   }
 }
 
+/** Unambiguous, because the length of the group is part of it. */
 function keyOf(group: string, name: string): string {
-  return JSON.stringify([group, name]);
+  return `${group.length}:${group}${name}`;
 }
 
 function addTo<Item>(to: Map<string, Set<Item>>, key: string, item: Item): () => void {

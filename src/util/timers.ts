@@ -103,6 +103,20 @@ export function inTime<Result>(
   return untilGivenUp(working, stop, { ms, timers, signal, watch });
 }
 
+/**
+ * A signal that is aborted with the first of these; undefined when there is none. One alone is returned as it is, because a
+ * combined signal is held by weak references, which cost every garbage collection more than the call that it was made for.
+ */
+export function firstOf(
+  signal: AbortSignal,
+  ...others: readonly (AbortSignal | undefined)[]
+): AbortSignal;
+export function firstOf(...given: readonly (AbortSignal | undefined)[]): AbortSignal | undefined;
+export function firstOf(...given: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const signals = given.filter((signal) => signal !== undefined);
+  return signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+}
+
 /** Creates its controller when the signal is first read: synchronous work rarely reads it. */
 class Stopper {
   #made: AbortController | undefined;

@@ -17,6 +17,11 @@ const PROCESSES = [
   "src/cli/bin.ts",
   "src/crashkit/actors/actor-process.ts",
   "src/crashkit/cases/case-process.ts",
+  "tests/adapters/ai-child.ts",
+  "tests/adapters/decide-child.ts",
+  "tests/adapters/langchain-child.ts",
+  "tests/adapters/mastra-child.ts",
+  "tests/adapters/openai-agents-child.ts",
   "tests/flow/kill-child.ts",
   "tests/interactions/processes/person-child.ts",
 ];

@@ -109,6 +109,19 @@ function stepOrder(tenant: string, step: Step): StepOrder {
   return { statement: statementOf(step), id, values, times };
 }
 
+/** The values of a step with the transaction's time added to those that depend on it. */
+export function timed({ values, times }: StepOrder, at: number): readonly Cell[] {
+  if (times.length === 0) return values;
+  const own = values.slice();
+  for (const index of times) own[index] = at + (own[index] as number);
+  return own;
+}
+
+/** The row that an insert leaves behind: its values are those of all columns after its number. */
+export function cellsOfInsert(number: Cell, step: StepOrder, at: number): Cells {
+  return [number, ...timed(step, at)];
+}
+
 /** A value for every column of the table, NULL where the row gives none. */
 function addRow({ table, row }: Step & { op: "insert" }, values: Cell[], times: number[]): void {
   let given = 0;

@@ -5,7 +5,8 @@ import { invariant } from "../../util/error-text.ts";
 import { systemRandom } from "../../util/random.ts";
 import { ClockWatch, type Reading, systemSteadyTime } from "../turn.ts";
 import { openDatabase, WRITING_CACHE_KIB } from "./database.ts";
-import type { Answer, WriteOrder } from "./orders.ts";
+import type { WriteOrder } from "./orders.ts";
+import { type Packed, type PackedOrders, packAnswers, Unpacker } from "./packing.ts";
 import { Writer } from "./writer.ts";
 
 // What runs in the write thread. A file of its own: in a bundle the main thread's file is the whole application, and a worker
@@ -21,7 +22,7 @@ export interface ThreadData {
 
 /** One group to be written in one transaction. */
 export interface ThreadRequest {
-  readonly orders: readonly WriteOrder[];
+  readonly orders: PackedOrders;
   /** The time, when a test moves the clock; otherwise the database's own decides. */
   readonly now: number | undefined;
   /** How many groups the main thread knows to have been returned to it. */
@@ -30,7 +31,7 @@ export interface ThreadRequest {
 
 /** Replies come in the order of the requests. Without `answers` nothing was written, unless `isUnknown`. */
 export interface ThreadReply {
-  readonly answers?: readonly Answer[];
+  readonly answers?: Packed;
   /** The group may have been written: its commit failed and could not be overwritten. */
   readonly isUnknown?: true;
   readonly tookMs: number;
@@ -44,23 +45,28 @@ function serve({ file, patienceMs, watched }: ThreadData): void {
   const database = openDatabase(file, patienceMs, WRITING_CACHE_KIB);
   const clockWatch = watched && new ClockWatch(systemSteadyTime, watched);
   const writer = new Writer({ database, random: systemRandom, clockWatch });
+  const unpacker = new Unpacker();
   port.on("message", (request: ThreadRequest | "close") => {
     if (request === "close") {
       database.close();
       return port.close();
     }
     const start = stopwatch.now();
+    const orders = unpacker.unpack(request.orders);
     // Sent before the main thread knew of a group that it has to write first: this one must follow it, so it is returned too.
-    const reply = request.returned < returned ? {} : attempt(request);
+    const reply = request.returned < returned ? {} : attempt(orders, request.now);
     if (reply.answers === undefined && !reply.isUnknown) returned += 1;
     port.postMessage({ ...reply, tookMs: stopwatch.now() - start });
   });
   port.postMessage("ready");
 
   /** A group that was not written is left to the main thread, which tries it again and classifies the error. */
-  function attempt({ orders, now }: ThreadRequest): Omit<ThreadReply, "tookMs"> {
+  function attempt(
+    orders: readonly WriteOrder[],
+    now: number | undefined,
+  ): Omit<ThreadReply, "tookMs"> {
     try {
-      return { answers: writer.write(orders, now) };
+      return { answers: packAnswers(orders, writer.write(orders, now)) };
     } catch (error) {
       return isSallyportError(error, "commit_unknown") ? { isUnknown: true } : {};
     }

@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { SallyportError } from "../../model/errors.ts";
 import type { Answer, WriteOrder } from "./orders.ts";
+import { Packer, unpackAnswers } from "./packing.ts";
 import type { ThreadData, ThreadReply, ThreadRequest } from "./write-thread-body.ts";
 import { UNCONFIRMED } from "./writer.ts";
 
@@ -34,6 +35,7 @@ export function startWriteThread(data: ThreadData): WriteThread | undefined {
  */
 export class WriteThread {
   readonly #worker: Worker;
+  readonly #packer = new Packer();
   /** Callers that wait for a reply, oldest first. */
   readonly #waiting: Settle[] = [];
   /** How many groups the thread has returned unwritten, as far as is known here. */
@@ -84,13 +86,16 @@ export class WriteThread {
   ): Promise<readonly Answer[] | undefined> {
     if (this.state === "starting") await this.started;
     if (this.state === "ended") return undefined;
-    const request: ThreadRequest = { orders, now: now(), returned: this.#returned };
+    const packed = this.#packer.pack(orders);
+    const request: ThreadRequest = { orders: packed, now: now(), returned: this.#returned };
     const { promise, resolve } = Promise.withResolvers<ThreadReply | "lost">();
     this.#waiting.push(resolve);
     this.#worker.ref();
     this.#worker.postMessage(request);
     const reply = await promise;
-    if (reply !== "lost" && !reply.isUnknown) return reply.answers;
+    if (reply !== "lost" && !reply.isUnknown) {
+      return reply.answers && unpackAnswers(orders, reply.answers);
+    }
     const hint = "Read the record again before you repeat anything.";
     throw new SallyportError("commit_unknown", { hint: reply === "lost" ? hint : UNCONFIRMED });
   }

@@ -23,6 +23,7 @@ import {
   type StepOrder,
   type StepStatement,
   seal,
+  timed,
   type WriteOrder,
 } from "./orders.ts";
 
@@ -191,7 +192,7 @@ AND ord <= coalesce(${part("min(ord) FROM audit_blocks WHERE ord >= ((@chain << 
   #step(tenant: string, step: StepOrder, at: number, rows: Cells[]): Refused | undefined {
     const { op, mayBeAbsent, change: half } = step.statement;
     const { statement, look, change } = this.#prepare(step.statement);
-    const values = step.times.length === 0 ? step.values : timed(step, at);
+    const values = timed(step, at);
     const current = () => look.get(tenant, step.id) as Found;
     if (op === "insert") {
       const { changes, lastInsertRowid } = statement.run(values);
@@ -307,12 +308,6 @@ function headOf(tenant: string, end: End | undefined): ChainHead {
   if (end === undefined) return emptyHead(tenant);
   const [seq, hash, at] = end;
   return { tenant, seq, hash, at: toIso(at) };
-}
-
-function timed({ values, times }: StepOrder, at: number): Cell[] {
-  const own = values.slice();
-  for (const index of times) own[index] = at + (own[index] as number);
-  return own;
 }
 
 function withFacts({ parts, facts }: EventOrder, rows: readonly Cells[]): string {
