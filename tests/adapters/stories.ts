@@ -254,9 +254,6 @@ function isPaused(paused: readonly string[]): boolean {
   return paused[0] === "1" || paused[0] === STILL_WAITS.paused[0];
 }
 
-/** Those whose other ways are told in every test run too, one after the other. */
-const ROTATED = 5;
-
 /** The framework whose stories are all part of `npm test`; of the others it tells a few, and the proof tells all. */
 const TOLD_WHOLE = "AI SDK";
 const isShort = ({ name }: Framework) => SCALE === "test" && name !== TOLD_WHOLE;
@@ -267,21 +264,21 @@ const SHORT: readonly string[] = [
   "continues once when two processes resume at the same time",
 ];
 
-/** Every way of every story in the proof. Otherwise the usual one, and of the first stories another one in turn. */
+/** Every way of every story in the proof, otherwise the usual one. */
 function told(framework: Framework) {
-  const { ways } = framework;
-  return Object.entries(stories).flatMap(([title, story], index) => {
-    const [usual = "", ...others] = ways;
-    if (isShort(framework)) return SHORT.includes(title) ? [[usual, title, story] as const] : [];
-    const inTurn = index < ROTATED ? others.slice(index % others.length).slice(0, 1) : [];
-    const chosen = SCALE === "test" ? [usual, ...inTurn] : ways;
+  return Object.entries(stories).flatMap(([title, story]) => {
+    const chosen = isShort(framework) && !SHORT.includes(title) ? [] : waysOf(framework);
     return chosen.map((HOW) => [HOW, title, story] as const);
   });
 }
 
+function waysOf({ ways }: Pick<Framework, "ways">): readonly string[] {
+  return SCALE === "test" ? ways.slice(0, 1) : ways;
+}
+
 export function storiesOf(framework: Framework): void {
   const { name, child, parallel, subAgents, skip } = framework;
-  const ways = isShort(framework) ? framework.ways.slice(0, 1) : framework.ways;
+  const ways = waysOf(framework);
 
   // skip: as its framework says
   describe.skipIf(skip !== undefined)(
@@ -308,7 +305,7 @@ export function storiesOf(framework: Framework): void {
         story(castOf(child, { HOW }), framework),
       );
 
-      test.each(subAgents.ways)(
+      test.each(waysOf(subAgents))(
         "%s: the call belongs to the session of the parent, names both, is executed once, and the parent goes on",
         async (HOW) => {
           const { start, asked, elsewhere, resume } = castOf(child, { HOW });
@@ -324,7 +321,7 @@ export function storiesOf(framework: Framework): void {
       );
 
       // Where the run stops as a whole, a no comes back up as well.
-      test.each(subAgents.are === "told" ? [] : subAgents.ways)(
+      test.each(subAgents.are === "told" ? [] : waysOf(subAgents))(
         "%s: the parent hears of a person's no",
         async (HOW) => {
           const { start, elsewhere, resume } = castOf(child, { HOW });

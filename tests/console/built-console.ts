@@ -18,7 +18,7 @@ const SOURCES = [
 /** The folder with the built files. */
 export async function builtConsole(): Promise<string> {
   const home = path.join(root, "node_modules/.cache/sallyport-console");
-  const folder = path.join(home, stateOfSources());
+  const folder = path.join(home, stateOf(SOURCES));
   if (existsSync(folder)) return folder;
   mkdirSync(home, { recursive: true });
   const partial = `${folder}.${process.pid}`;
@@ -46,13 +46,16 @@ export async function builtConsole(): Promise<string> {
   return folder;
 }
 
-function stateOfSources(): string {
+/** A name for what these files and the installed packages are now. */
+export function stateOf(globs: readonly string[]): string {
   const hash = createHash("sha256");
-  for (const file of [
-    ...SOURCES.flatMap((glob) => globSync(glob, { cwd: root })),
-    "package-lock.json",
-  ].sort()) {
+  const files = globs.flatMap((glob) => globSync(glob, { cwd: root, exclude: isInstalled }));
+  for (const file of [...files, "package-lock.json"].sort()) {
     hash.update(`${file}\n`).update(readFileSync(path.join(root, file)));
   }
   return hash.digest("hex").slice(0, 16);
+}
+
+function isInstalled(name: string): boolean {
+  return path.basename(name) === "node_modules";
 }

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { SCALE } from "../support/scale.ts";
 import { axeFindings } from "./axe.ts";
 import { type Busy, fillWorld } from "./busy-world.ts";
 import { type ConsoleWorld, closeContext, openConsole } from "./console-world.ts";
@@ -77,7 +78,11 @@ const VIEWS = [
   { name: "narrow-dark", theme: "dark", size: NARROW },
 ] as const;
 
-for (const { name, theme, size } of VIEWS) {
+/** In `npm test` both themes and both sizes, but not all of their combinations. */
+const isEach = SCALE !== "test" || process.env["SCREENSHOTS"] !== undefined;
+const SEEN = VIEWS.filter(({ name }) => isEach || /^(?:light|narrow-dark)$/.test(name));
+
+for (const { name, theme, size } of SEEN) {
   test(`every page passes axe, fits ${size.width} pixels and shows no JSON outside of code: ${theme}`, async () => {
     const page = await world.signIn({ theme, size });
     for (const [what, [to, there]] of Object.entries(pages())) {

@@ -36,7 +36,7 @@ test.skipIf(SCALE === "test")(
       rmSync(app, { recursive: true, force: true });
       await database.drop();
     });
-    for (const command of installCommands(await packTarball(app))) {
+    for (const command of installCommands(await packTarball())) {
       await run("npm", command, { cwd: app });
     }
     for (const folder of ["config", "data", "state"]) mkdirSync(path.join(app, folder));

@@ -27,7 +27,7 @@ const project = path.join(scratch, "empty");
 let tarball = "";
 beforeAll(async () => {
   mkdirSync(project);
-  tarball = await packTarball(scratch);
+  tarball = await packTarball();
 }, 240_000);
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 

@@ -1,12 +1,12 @@
 // What a whole run needs many times is made once. It starts hundreds of processes, and each loads hundreds of files: as one
-// file they start in a third of the time. Without this, the first test files would each build the console and unpack the browser.
+// file they start in a third of the time. Without this, the first test files would each build the console and the package and unpack the browser.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "vite";
 import { unpackedChromium } from "../console/browser.ts";
-import { builtConsole } from "../console/built-console.ts";
+import { packTarball } from "../docs/packed.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const FOLDER = path.join(ROOT, "node_modules/.cache/bundled-processes");
@@ -31,7 +31,7 @@ export async function setup(): Promise<void> {
   if (process.env["PLANTED"] !== undefined || !isWholeRun(process.argv.slice(2))) return;
   const [bundles] = await Promise.all([
     Promise.all(PROCESSES.map(async (file) => [path.join(ROOT, file), await bundle(file)])),
-    builtConsole(),
+    packTarball(),
     unpackedChromium(),
   ]);
   const table = path.join(FOLDER, "bundles.json");
