@@ -51,7 +51,8 @@ export async function agent(name: string, send: Send, known: Known, hours: Hours
       session = (await send((client, how) => client.sessions.open({ id }, how))).id;
     }
     const wanted: Wanted = { id: `${name}-${n}`, ...dice.pick(WANTS) };
-    const one: Asked = { ...wanted, session, told: [] };
+    // Servers die and start beside each other: an intent may be confirmed after its lease. Such a call says that it was not made.
+    const one: Asked = { ...wanted, session, told: [], mayBeTooLate: true };
     known.asked.push(one);
     const { callId, key = "", tool } = requestOf(wanted);
     const input = { id: wanted.id, mode: wanted.mode };
