@@ -33,9 +33,10 @@ export default defineConfig({
     projects: [
       // Beside the code, without processes or settings of the machine: one worker runs many files.
       { extends: true, test: { name: "units", include: UNITS, isolate: false } },
+      // One worker runs many of these too: what a helper sets up, it sets up for a test or a file, not when it is imported.
       {
         extends: true,
-        test: { name: "whole", include: ["tests/**/*.test.ts"], exclude: MEASURED },
+        test: { name: "whole", include: ["tests/**/*.test.ts"], exclude: MEASURED, isolate: false },
       },
       {
         extends: true,

@@ -15,16 +15,6 @@ export const one: readonly Wish[] = [{ id: "1", tool: "refund", cents: 999 }];
 
 let folder = "";
 const counted = { stories: 0, effects: 0, lost: 0, twice: 0, ungated: 0 };
-beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), "sallyport-story-"));
-  Object.assign(counted, { stories: 0, effects: 0, lost: 0, twice: 0, ungated: 0 });
-});
-afterEach(({ task }: TestContext) => {
-  rmSync(folder, { recursive: true, force: true });
-  const what = `${task.suite?.name ?? "story"}: ${task.name}`;
-  if (counted.stories > 0) record({ goal: "ADAPTERS", what, figures: counted });
-});
-
 function processOf(file: string, args: readonly string[], env: NodeJS.ProcessEnv) {
   const script = path.join(import.meta.dirname, file);
   const child = spawn(process.execPath, [...NODE, script, ...args], {
@@ -276,7 +266,18 @@ function waysOf({ ways }: Pick<Framework, "ways">): readonly string[] {
   return SCALE === "test" ? ways.slice(0, 1) : ways;
 }
 
+/** Once in a file, also for the stories that it tells besides. */
 export function storiesOf(framework: Framework): void {
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), "sallyport-story-"));
+    Object.assign(counted, { stories: 0, effects: 0, lost: 0, twice: 0, ungated: 0 });
+  });
+  afterEach(({ task }: TestContext) => {
+    rmSync(folder, { recursive: true, force: true });
+    const what = `${task.suite?.name ?? "story"}: ${task.name}`;
+    if (counted.stories > 0) record({ goal: "ADAPTERS", what, figures: counted });
+  });
+
   const { name, child, parallel, subAgents, skip } = framework;
   const ways = waysOf(framework);
 

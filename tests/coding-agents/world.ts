@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach } from "vitest";
+import { onTestFinished } from "vitest";
 import { type Served, type ServedParts, serve } from "../../src/cli/serve.ts";
 import { trustCodexHooks } from "../../src/coding-agents/codex.ts";
 import { type InstallPlace, install } from "../../src/coding-agents/install.ts";
@@ -38,11 +38,6 @@ export const PROGRAM = [
   bin,
 ];
 export const PLANTED_ENV = PLANTED === undefined ? {} : { PLANTED, PLANTED_FILE };
-
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
 
 export interface World {
   readonly home: string;
@@ -80,7 +75,7 @@ export interface WorldOptions {
 
 export async function openWorld(name: HostName, options: WorldOptions = {}): Promise<World> {
   const root = realpathSync(mkdtempSync(path.join(tmpdir(), "sallyport-host-")));
-  open.push(async () => rmSync(root, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const [home, project, data] = ["home", "project", "data"].map((one) => path.join(root, one)) as [
     string,
     string,
@@ -96,7 +91,7 @@ export async function openWorld(name: HostName, options: WorldOptions = {}): Pro
     prompts += request.prompt;
     return script(request);
   });
-  open.push(async () => model[Symbol.asyncDispose]());
+  onTestFinished(() => model[Symbol.asyncDispose]());
   const start = () =>
     serve({
       data,
@@ -114,7 +109,7 @@ export async function openWorld(name: HostName, options: WorldOptions = {}): Pro
     await served?.close();
     served = undefined;
   };
-  open.push(stop);
+  onTestFinished(stop);
   const host = HOSTS[name];
   const where = { home, project, modelUrl: model.url };
   host.prepare(where);

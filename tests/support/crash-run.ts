@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, inject } from "vitest";
+import { inject } from "vitest";
 import { type Case, type CasesRun, runCrashCases } from "../../src/crashkit/cases/run-cases.ts";
 import type { StoreAt } from "../../src/crashkit/open-kit.ts";
 import { addCounts, NO_COUNTS } from "../../src/crashkit/report.ts";
@@ -22,34 +22,35 @@ const LEASE_MS = 2_000;
 /** Cases that share a store and are recovered together. */
 const GROUP = 60;
 
-const root = await mkdtemp(path.join(tmpdir(), "sallyport-crash-"));
-afterAll(() => rm(root, { recursive: true }));
-export const CACHE = path.join(root, "compile-cache");
+/** Hundreds of children compile the same files. */
+export const CACHE = path.resolve("node_modules/.compile-cache");
 
 /** A new store and a folder of its own; both are removed afterwards. */
-export async function withStore<Result>(
+export function withStore<Result>(
   kind: StoreKind,
   work: (at: StoreAt, folder: string) => Promise<Result>,
 ): Promise<Result> {
-  const folder = await makeFolder(kind);
-  if (kind === "sqlite") return work({ kind, file: path.join(folder, "store.db") }, folder);
-  const database = await freshDatabase(inject("pgUrl"));
-  try {
-    return await work({ kind, url: database.url }, folder);
-  } finally {
-    await database.drop();
-  }
+  return withFolder(async (folder) => {
+    if (kind === "sqlite") return work({ kind, file: path.join(folder, "store.db") }, folder);
+    const database = await freshDatabase(inject("pgUrl"));
+    try {
+      return await work({ kind, url: database.url }, folder);
+    } finally {
+      await database.drop();
+    }
+  });
 }
 
 /** For a store that the caller brings. */
 export async function withFolder<Result>(
   work: (folder: string) => Promise<Result>,
 ): Promise<Result> {
-  return work(await makeFolder("own"));
-}
-
-function makeFolder(name: string): Promise<string> {
-  return mkdtemp(path.join(root, `${name}-`));
+  const folder = await mkdtemp(path.join(tmpdir(), "sallyport-crash-"));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 /** Kills one process per case, then recovers, once with a kill in the middle, and looks at everything. */
