@@ -1,5 +1,6 @@
-// What a whole run needs many times is made once. It starts hundreds of processes, and each loads hundreds of files: as one
-// file they start in a third of the time. Without this, the first test files would each build the console and the package and unpack the browser.
+// What a whole run, or one at full scale, needs many times is made once. It starts hundreds of processes, and each loads hundreds of
+// files: as one file they start in a third of the time. Without this, the first test files of a whole run would each build the
+// console and the package and unpack the browser.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -7,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { build, type Plugin } from "vite";
 import { unpackedChromium } from "../console/browser.ts";
 import { packTarball } from "../docs/packed.ts";
+import { SCALE } from "./scale.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const FOLDER = path.join(ROOT, "node_modules/.cache/bundled-processes");
@@ -22,17 +24,18 @@ const PROCESSES = [
   "tests/adapters/langchain-child.ts",
   "tests/adapters/mastra-child.ts",
   "tests/adapters/openai-agents-child.ts",
+  "tests/faults/lifecycle-child.ts",
   "tests/flow/kill-child.ts",
   "tests/interactions/processes/person-child.ts",
 ];
 
 export async function setup(): Promise<void> {
-  // A planted bug is put into the source, and for a few files the work is not worth it.
-  if (process.env["PLANTED"] !== undefined || !isWholeRun(process.argv.slice(2))) return;
+  const isWhole = isWholeRun(process.argv.slice(2));
+  // A planted bug is put into the source, and for a few files at a small scale the work is not worth it.
+  if (process.env["PLANTED"] !== undefined || !(isWhole || SCALE === "full")) return;
   const [bundles] = await Promise.all([
     Promise.all(PROCESSES.map(async (file) => [path.join(ROOT, file), await bundle(file)])),
-    packTarball(),
-    unpackedChromium(),
+    ...(isWhole ? [packTarball(), unpackedChromium()] : []),
   ]);
   const table = path.join(FOLDER, "bundles.json");
   await writeFile(table, JSON.stringify(Object.fromEntries(bundles)));
