@@ -12,7 +12,7 @@ import { GUARDED, guardedCommand, withMark } from "../../src/coding-agents/guard
 import { planInstall } from "../../src/coding-agents/install.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import type { HostName } from "../support/hosts/run-host.ts";
-import { approve, openWorld, PLANTED_ENV, PROGRAM, type World } from "./world.ts";
+import { approve, openWorld, HOOK_ENV, PROGRAM, type World } from "./world.ts";
 
 interface Ended {
   readonly code: number | null;
@@ -27,7 +27,7 @@ interface How {
 
 function inShell(command: string, input: string, { env = {}, started }: How = {}): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const own = { PATH: process.env["PATH"], ...PLANTED_ENV, ...env };
+    const own = { PATH: process.env["PATH"], ...HOOK_ENV, ...env };
     const child = spawn("/bin/sh", ["-c", command], { env: own });
     let [stdout, stderr] = ["", ""];
     child.stdout.on("data", (chunk) => {

@@ -30,14 +30,20 @@ import { type Script, type ScriptedModel, startScriptedModel } from "../support/
 export const PERSON = "person:ada";
 const bin = path.join(import.meta.dirname, "../../src/cli/bin.ts");
 const FLAGS = ["--conditions=sallyport-source", "--disable-warning=ExperimentalWarning"];
-const { PLANTED, PLANTED_FILE, NODE_OPTIONS = "" } = process.env;
-/** The hook as users start it, from source. It starts without NODE_OPTIONS, by which the proof plants its bugs. */
+const { PLANTED, PLANTED_FILE, NODE_OPTIONS = "", SALLYPORT_TEST_BUNDLES } = process.env;
+const { NODE_COMPILE_CACHE } = process.env;
+const preload = path.join(import.meta.dirname, "../support/start-bundled.cjs");
+const bundled = SALLYPORT_TEST_BUNDLES === undefined ? [] : [`--require=${preload}`];
+/** The hook as users start it, from source. It starts without NODE_OPTIONS, by which bugs are planted and bundles started. */
 export const PROGRAM = [
   process.execPath,
-  ...(PLANTED === undefined ? FLAGS : NODE_OPTIONS.split(" ")),
+  ...(PLANTED === undefined ? [...FLAGS, ...bundled] : NODE_OPTIONS.split(" ")),
   bin,
 ];
-export const PLANTED_ENV = PLANTED === undefined ? {} : { PLANTED, PLANTED_FILE };
+export const HOOK_ENV = {
+  NODE_COMPILE_CACHE,
+  ...(PLANTED === undefined ? {} : { PLANTED, PLANTED_FILE }),
+};
 
 export interface World {
   readonly home: string;

@@ -40,7 +40,7 @@ export async function setup(): Promise<void> {
   const table = path.join(FOLDER, "bundles.json");
   await writeFile(table, JSON.stringify(Object.fromEntries(bundles)));
   const preload = path.join(import.meta.dirname, "start-bundled.cjs");
-  process.env["SALLYPORT_TEST_BUNDLES"] = table;
+  process.env["SALLYPORT_TEST_BUNDLES"] = "prepared";
   process.env["NODE_OPTIONS"] =
     `${process.env["NODE_OPTIONS"] ?? ""} --require ${JSON.stringify(preload)}`;
 }

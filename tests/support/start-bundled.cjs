@@ -2,6 +2,7 @@
 
 const { readFileSync } = require("node:fs");
 const { registerHooks } = require("node:module");
+const path = require("node:path");
 const { pathToFileURL } = require("node:url");
 const { isMainThread } = require("node:worker_threads");
 
@@ -9,8 +10,8 @@ const [, main, ...args] = process.argv;
 // A module that is named on the command line imports the source, which then must be the only copy of it.
 const isAlone = !args.some((arg) => /\.[cm]?[jt]s\b/.test(arg));
 if (isMainThread && isAlone && main?.endsWith(".ts")) {
-  const table = process.env["SALLYPORT_TEST_BUNDLES"];
-  const bundle = table === undefined ? undefined : JSON.parse(readFileSync(table, "utf8"))[main];
+  const table = path.join(__dirname, "../../node_modules/.cache/bundled-processes/bundles.json");
+  const bundle = JSON.parse(readFileSync(table, "utf8"))[main];
   if (bundle !== undefined) {
     const source = pathToFileURL(main).href;
     registerHooks({
