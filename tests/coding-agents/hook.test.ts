@@ -12,7 +12,7 @@ import { GUARDED, guardedCommand, withMark } from "../../src/coding-agents/guard
 import { planInstall } from "../../src/coding-agents/install.ts";
 import type { JsonObject } from "../../src/util/json.ts";
 import type { HostName } from "../support/hosts/run-host.ts";
-import { approve, openWorld, HOOK_ENV, PROGRAM, type World } from "./world.ts";
+import { approve, HOOK_ENV, openWorld, PROGRAM, type World } from "./world.ts";
 
 interface Ended {
   readonly code: number | null;
