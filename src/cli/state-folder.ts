@@ -28,6 +28,7 @@ import { systemClock, toIso } from "../util/clock.ts";
 import {
   createWholeFile,
   makePrivate,
+  makePrivateFolder,
   openToOthers,
   PRIVATE_FILE,
   PRIVATE_FOLDER,
@@ -215,7 +216,7 @@ const OURS = /^(sallyport.*\.(db|epoch)|local\.json|serve\.lock|place\.json)$/;
  */
 export function ensurePrivateFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER });
+    makePrivateFolder(folder);
     const open = openToOthers(folder);
     if (open.length === 0) return;
     const names = readdirSync(folder);

@@ -1,6 +1,5 @@
 // The wiring: the one context that every step of a call receives, the facade over the steps, and the default store.
 
-import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { createRedactor } from "../audit/redact.ts";
 import { isDelegated } from "../model/delegation.ts";
@@ -13,7 +12,7 @@ import { createTaskList } from "../tasks/create-task-list.ts";
 import { tiesFulfilled } from "../tasks/rules.ts";
 import { systemClock } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
-import { makePrivate, openToOthers, PRIVATE_FOLDER } from "../util/files.ts";
+import { makePrivate, makePrivateFolder, openToOthers } from "../util/files.ts";
 import { createIds, type Ids } from "../util/ids.ts";
 import { systemRandom } from "../util/random.ts";
 import { systemTimers } from "../util/timers.ts";
@@ -257,7 +256,7 @@ function defaultStore(folder: string): Store {
 /** Only its owner may look into it. A folder of that name that others can read is tightened: it holds what agents asked for. */
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER });
+    makePrivateFolder(folder);
     for (const one of openToOthers(folder)) makePrivate(one);
   } catch (cause) {
     const hint = `The folder ${folder} cannot be used: check that it is a folder and that you may write to it.`;

@@ -4,6 +4,7 @@ import {
   constants,
   linkSync,
   lstatSync,
+  mkdirSync,
   openSync,
   readdirSync,
   realpathSync,
@@ -49,6 +50,15 @@ export function createWholeFile(file: string, content: string): "created" | "exi
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+/**
+ * Makes a folder that only its owner may look into. Within a project it stays out of commits, and out of what search programs of
+ * coding agents print: both read these files.
+ */
+export function makePrivateFolder(folder: string): void {
+  if (mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER }) === undefined) return;
+  for (const name of [".gitignore", ".ignore"]) createWholeFile(path.join(folder, name), "*\n");
 }
 
 /** The folder itself and the files directly in it that other users can access. Windows has no such modes. */

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -68,6 +69,18 @@ test("without options a gate keeps everything in a private SQLite file, and asks
   const yes = await gate.interactions.approve(decision, { hash, by: "ada" });
   expect(yes.outcome).toBe("executed");
   expect(done).toEqual([input]);
+});
+
+test("a new data folder stays out of commits and out of what searches of the project print [H2] [L10]", async () => {
+  const git = (...words: string[]) => execFileSync("git", words, { encoding: "utf8" });
+  git("init", "--quiet");
+  writeFileSync("mine.txt", "needle");
+  await using gate = createGate();
+  gate.tools.register(tools().refund);
+  const session = gate.sessions.open({ agent: "billing" });
+  await session.call({ tool: "refund", input: { ...input, invoice: "needle" } });
+  expect(git("status", "--porcelain", "--untracked-files=all")).toBe("?? mine.txt\n");
+  expect(git("grep", "--untracked", "--text", "--name-only", "needle")).toBe("mine.txt\n");
 });
 
 test("a method that a part of the gate does not have is refused, not answered with nothing", async () => {
