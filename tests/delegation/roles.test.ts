@@ -5,8 +5,17 @@ import { AGENT_ROLES, isReadOnlyRole } from "../../src/delegation/index.ts";
 import { createPlan, validatePlan } from "../../src/delegation/plan.ts";
 import { manualClock } from "../../src/util/clock.ts";
 import { systemRandom } from "../../src/util/random.ts";
+import { forEachStore } from "../support/for-each-store.ts";
 import { child, codes, openBox, put, startRun } from "./port-delegation.ts";
-import { asks, LEAD, START } from "./world.ts";
+import { ADA, asks, LEAD, START } from "./world.ts";
+
+const DEFAULTS = {
+  research: "none",
+  doc: "docs-and-current-phase-artifact",
+  code: "plan-approved-files-only",
+  review: "none",
+  verify: "evidence-through-kd_verify_result",
+};
 
 test("a plan without a permission has that of its role [S3-03]", () => {
   const sources = { clock: manualClock(START), random: systemRandom };
@@ -15,12 +24,26 @@ test("a plan without a permission has that of its role [S3-03]", () => {
     role,
     createPlan({ role, ...draft }, sources).writePermission,
   ]);
-  expect(Object.fromEntries(usual)).toEqual({
-    research: "none",
-    doc: "docs-and-current-phase-artifact",
-    code: "plan-approved-files-only",
-    review: "none",
-    verify: "evidence-through-kd_verify_result",
+  expect(Object.fromEntries(usual)).toEqual(DEFAULTS);
+});
+
+forEachStore("the table of roles", (open) => {
+  test("every role is stored with its default permission, and another process reads the same [S3-06]", async () => {
+    const { engine, clock, again } = await open();
+    const { gate } = openBox({}, { engine, clock });
+    const { session, run } = await startRun(gate, ["a"]);
+    const given = new Map<string, string>();
+    for (const role of AGENT_ROLES) {
+      const { delegation } = await child(gate, session, asks({ role, agent: `agent:${role}` }));
+      given.set(role, delegation.scope.writePermission);
+      await gate.delegations.fail(delegation.id, "It is not needed any more.", ADA);
+    }
+    expect(Object.fromEntries(given)).toEqual(DEFAULTS);
+    const there = (await again?.())?.engine ?? engine;
+    const other = openBox({}, { engine: there, clock }).gate;
+    const stored = await other.delegations.list({ rootSession: run.id });
+    const table = stored.map(({ scope }) => [scope.role, scope.writePermission]);
+    expect(Object.fromEntries(table)).toEqual(DEFAULTS);
   });
 });
 

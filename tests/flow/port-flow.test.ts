@@ -283,3 +283,92 @@ test("a hook keeps a person's words from the agent, and keeps the agent at work 
   expect(stops).toBe(2);
   expect(world.reads, "it went on after the first no").toHaveLength(1);
 });
+
+test("a saved state executes, repeats and rolls back nothing, whatever is written into it; the gate does these [S1-07]", async () => {
+  const world = openGate();
+  const asked = await beforeSet(world);
+  const { flowStates } = createStore(world.tap.engine, { redact: createRedactor({}) }).tenant(
+    TENANT,
+  );
+  const loaded = await flowStates.load(CONVERSATION);
+  if (!loaded.found) throw new Error("nothing was saved");
+  const before = loaded.snapshot;
+  const keep = { keepMs: 3_600_000 };
+
+  // Somebody wrote into it that the question is decided, and for another call.
+  const { common_state, pending_interaction } = before.state;
+  if (pending_interaction?.pending_tool === undefined) throw new Error("it is about no call");
+  const pending_tool = {
+    ...pending_interaction.pending_tool,
+    args_json: '{"key":"a","value":99}',
+  };
+  const forged = {
+    common_state: { ...common_state, phase: "executing" as const },
+    pending_interaction: { ...pending_interaction, status: "resolved" as const, pending_tool },
+  };
+  const revision = before.revision + 1;
+  expect(await flowStates.save({ ...before, revision, state: forged }, keep)).toBe(true);
+  const again = waitsFor(await start(world, modelSaying()).resume(CONVERSATION));
+  expect(again.interaction_id, "the same question of the gate").toBe(asked.interaction_id);
+  expect(world.effects).toEqual([]);
+  expect(await statesOf(world)).toEqual(["pending_ml"]);
+
+  await world.gate.interactions.approve(asked.interaction_id, await seen(world, asked));
+  const done = ['world.set {"key":"a","value":1}'];
+  expect(world.effects, "what the gate keeps, not what the state says").toEqual(done);
+  await start(world, modelSaying(DONE)).confirm(answerTo(asked));
+  // The state from before the answer, as from a backup: the run continues there, and the gate knows the call.
+  for (let times = 0; times < 2; times += 1) {
+    expect(await flowStates.save({ ...before, revision: 1 }, keep)).toBe(true);
+    const rest = modelSaying(DONE);
+    expect(await start(world, rest).resume(CONVERSATION)).toMatchObject({ outcome: "delivered" });
+    expect(JSON.stringify(rest.doGenerateCalls[0]?.prompt)).toContain("Result (done): set");
+  }
+  expect(world.effects).toEqual(done);
+
+  // Neither the end of the run nor its removal takes anything back; a rollback of the gate does.
+  expect((await flowStates.load(CONVERSATION)).found).toBe(false);
+  expect(world.values.get("a")).toBe(1);
+  const session = world.gate.sessions.open({ id: CONVERSATION, agent: AGENT });
+  expect(await session.rollback(PERSON)).toMatchObject({ undone: [{ tool: "world.set" }] });
+  expect(world.values.get("a")).toBe(null);
+});
+
+test("a question and a confirmation interrupt the flow and are no tools: only business calls are staged or executed [S1-10]", async () => {
+  const world = openGate();
+  const question = { action: "ask_user", question: "Which value?", choices: ["1", "2"] };
+  const planning = modelSaying(PLAN, planOf("set"), question, SET);
+  const asked = await acceptPlan(world, start(world, planning));
+  expect(asked).toMatchObject({ type: "ask_user", resume_node: "execute", resume_step: 0 });
+  expect(asked).not.toHaveProperty("pending_tool");
+  expect(await world.gate.interactions.get(asked.interaction_id)).toMatchObject({
+    type: "ask_user",
+    decisionId: "",
+  });
+  expect(await statesOf(world), "a question is not a call").toEqual([]);
+  expect(await world.gate.operations.listBySession(CONVERSATION)).toEqual([]);
+
+  const answer = { ...(await seen(world, asked)), answer: "1" };
+  await world.gate.interactions.answer(asked.interaction_id, answer);
+  const confirm = waitsFor(await start(world, modelSaying(SET)).reply(answerTo(asked)));
+  expect(confirm).toMatchObject({
+    type: "confirm",
+    resume_node: "execute",
+    resume_step: 0,
+    pending_tool: { tool_name: "world.set" },
+  });
+  expect(await statesOf(world), "the call that is confirmed, not its confirmation").toEqual([
+    "pending_ml",
+  ]);
+
+  // No tool of the gate, none that the model is shown, and none that it could call by the name.
+  const names = world.gate.tools.all().map(({ name }) => name);
+  const shown = JSON.stringify(planning.doGenerateCalls[0]?.prompt).match(/- [\w.]+: /g) ?? [];
+  expect(shown.map((line) => line.slice(2, -2)).toSorted()).toEqual(names.toSorted());
+  for (const name of ["ask_user", "confirm"]) {
+    expect(names).not.toContain(name);
+    const session = world.gate.sessions.open({ id: "other", agent: AGENT });
+    const call = { callId: name, tool: name, input: { question: "Which?" }, messageId: "m" };
+    expect(await session.call(call), "there is no such tool").toMatchObject({ answer: "failed" });
+  }
+});

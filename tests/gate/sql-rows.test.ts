@@ -116,6 +116,55 @@ describe.each(SQL_ENGINES)("rows of %s", (_dialect, open) => {
     expect((await all()).map(({ name }) => name)).toEqual(["theirs", "two", "three", "theirs"]);
   });
 
+  test("a conflict of sql.update_row is reported without a retry; a budget reads again, and used up it fails with all the facts [I-15]", async () => {
+    let conflicts = 0;
+    const at: AtPoint = (point) => {
+      if (point === "S6.before") isMoving = true;
+    };
+    let isMoving = false;
+    const busy = {
+      ...engine.database,
+      transaction: async (...given: Parameters<typeof engine.database.transaction>) => {
+        if (isMoving && conflicts > 0) {
+          conflicts -= 1;
+          await engine.run("UPDATE items SET version = version + 1 WHERE id = 1");
+        }
+        return engine.database.transaction(...given);
+      },
+    } as typeof engine.database;
+    const update = async (retryBudget: number | undefined, others: number, version: number) => {
+      const database = stagingDatabase(busy);
+      const budget = retryBudget === undefined ? {} : { retryBudget };
+      const tools = sqlStagingTools({ database, tables: [ALL], ...budget });
+      const { approved } = openTools({ tools, at });
+      [isMoving, conflicts] = [false, others];
+      const set = { name: `version ${version}` };
+      return approved("sql.update_row", { table: "items", key: { id: 1 }, version, set });
+    };
+    const conflict = { ok: false, code: "version_conflict" };
+    // By default the agent reads again and reconsiders.
+    expect(await update(undefined, 1, 1)).toMatchObject({
+      answer: "failed",
+      text: expect.stringContaining("Think again"),
+      data: { ...conflict, attempts: 1, expectedVersion: 1, currentVersion: 2 },
+    });
+    expect(await update(2, 2, 2)).toMatchObject({
+      answer: "done",
+      data: { ok: true, attempts: 3, version: 5 },
+    });
+    expect(await update(2, 9, 5)).toMatchObject({
+      answer: "failed",
+      data: {
+        ...conflict,
+        attempts: 3,
+        expectedVersion: 7,
+        currentVersion: 8,
+        current: { id: 1, version: 8, name: "version 2" },
+      },
+    });
+    expect((await all())[0]).toMatchObject({ version: 8, name: "version 2" });
+  });
+
   test("the rollback leaves alone what others changed since [T9]", async () => {
     const { approved, session } = openTools();
     await approved("sql.insert_row", NEW);

@@ -124,6 +124,48 @@ test("a session's pending questions and calls are called off at once; what was a
   expect((await executor.permits.take({ id: kept })).decisionId).toBe(kept);
 });
 
+test("a decision that touches three tables is one record, approved, rejected and executed as a whole [S0-08]", async () => {
+  const { agent, reviewer, executor, stage, approve, sessionId } = await openStaging();
+  const touching = (invoice: number) => ({
+    encoding: "text" as const,
+    payload: JSON.stringify(["invoices", "lines", "ledger"].map((table) => ({ table, invoice }))),
+  });
+  const ids = [];
+  for (const at of [1, 2, 3]) ids.push(await stage(`p${at}`, touching(at)));
+  const [yes = "", no = "", broken = ""] = ids;
+  const listed = async () => (await agent.decisions.list({ sessionId })).items;
+  const states = async () => (await listed()).map(({ state }) => state);
+  expect((await listed()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  expect(await states()).toEqual(Array(3).fill("pending_ml"));
+  expect((await reviewer.interactions.list({})).items, "one question each").toHaveLength(3);
+
+  await approve(yes);
+  const { hash } = await reviewer.interactions.get({ id: no });
+  await reviewer.interactions.reject({ id: no, hash, reason: "The ledger is closed." });
+  await approve(broken);
+  expect((await executor.permits.waiting({})).items.map(({ id }) => id)).toEqual([yes, broken]);
+  await expect(executor.permits.take({ id: no })).rejects.toEqual(refusal("illegal_transition"));
+
+  const close = async (id: string, outcome: object) => {
+    const { id: permit, fence, calls } = await executor.permits.take({ id });
+    expect(calls, "the whole payload under one permit").toHaveLength(1);
+    await expect(executor.permits.take({ id }), "and no second one").rejects.toEqual(
+      refusal("permit_taken"),
+    );
+    return executor.permits.report({ id: permit, fence, ...outcome } as never);
+  };
+  await close(yes, { outcome: "executed", proof: { rows: 3 } });
+  await close(broken, { outcome: "failed", reason: "The third table is locked." });
+  const now = new Map((await listed()).map((decision) => [decision.id, decision]));
+  expect(now.size).toBe(3);
+  expect(now.get(yes as never)).toMatchObject({ state: "executed", executionProof: { rows: 3 } });
+  expect(now.get(no as never)).toMatchObject({ state: "rejected_ml" });
+  expect(now.get(broken as never), "two of its tables may be written: it failed").toMatchObject({
+    state: "failed",
+    executionError: "The third table is locked.",
+  });
+});
+
 test("a gate that stages no payloads says so", async () => {
   const world = await openHttp();
   const agent = await world.client("acme", "agent");

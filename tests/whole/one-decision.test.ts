@@ -2,6 +2,7 @@ import { type Gate, verifyStore } from "sallyport";
 import { sessionStory } from "sallyport/audit";
 import type { DelegationId } from "sallyport/delegation";
 import { expect, test } from "vitest";
+import type { StoryLine } from "../../src/audit/trail.ts";
 import { forEachStore } from "../support/for-each-store.ts";
 import {
   ADA,
@@ -36,7 +37,7 @@ async function planned(gate: Gate) {
 }
 
 forEachStore("one decision through all five parts [I-80]", (open) => {
-  test("a task is claimed, delegated, staged, confirmed after restarts, executed, reported, completed and proved [I-80]", async () => {
+  test("a task is claimed, delegated, staged, confirmed after restarts, executed, reported, completed and proved, and all of it is one story [I-80 I-82]", async () => {
     const place = await open();
     const warehouse = buildWarehouse();
     let gate = await nextProcess(place, warehouse);
@@ -135,13 +136,29 @@ forEachStore("one decision through all five parts [I-80]", (open) => {
     expect((await complete(gate)).status).toBe("completed");
     expect(warehouse.ledger).toHaveLength(2);
 
-    // One story under one id, and an intact audit log.
-    const chapters = new Set<string>();
-    for await (const { chapter } of sessionStory(place.store.tenant(TENANT).audit, runId))
-      chapters.add(chapter);
-    for (const part of ["task", "plan", "gate", "decision", "interaction", "operation"]) {
-      expect(chapters, part).toContain(part);
-    }
+    // One story under one id, and nothing of another session in it.
+    const other = gate.sessions.open({ id: "other-run", agent: LEAD });
+    expect((await other.call(call("stock.count", { sku: "bolt" }))).answer).toBe("done");
+    const { id: elsewhere } = await gate.tasks.add({ subject: "something else", by: ADA });
+    const story: StoryLine[] = [];
+    for await (const line of sessionStory(place.store.tenant(TENANT).audit, runId))
+      story.push(line);
+    const subjectsOf = (chapter: StoryLine["chapter"]) =>
+      new Set(story.filter((line) => line.chapter === chapter).map(({ subject }) => subject));
+    const operations = await gate.operations.listBySession(delegation.id, {});
+    expect(operations.map(({ tool }) => tool).toSorted()).toEqual([
+      ...["stock.count", "stock.count", "stock.set", "stock.set"],
+    ]);
+    expect(subjectsOf("task")).toEqual(new Set([task]));
+    expect(subjectsOf("plan")).toEqual(new Set([runId, delegation.id]));
+    expect(subjectsOf("gate"), "the trace of the plan's evaluation").toContain(
+      handed.verdict.gate?.traceId,
+    );
+    expect(subjectsOf("decision")).toEqual(new Set([decision]));
+    expect(subjectsOf("operation")).toEqual(new Set(operations.map(({ id }) => id)));
+    expect(subjectsOf("interaction")).toContain(asked.interactionId);
+    expect(story.some(({ subject }) => subject === elsewhere)).toBe(false);
+    expect(story.some(({ session }) => session === "other-run")).toBe(false);
     expect(await verifyStore(place.store)).toMatchObject({ ok: true, problems: [] });
   });
 });
