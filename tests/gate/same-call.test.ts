@@ -114,6 +114,19 @@ onStores(
       expect(effects).toHaveLength(1);
     });
 
+    test("a call that needs no person has one answer for its key, and one effect", async () => {
+      const rules = [{ id: "set", effect: "allow", tool: "world.set", reason: "a test" }] as const;
+      const { gate, effects, restart } = await open({ policy: { version: "1", rules } });
+      const request = { ...asked(), requestKey: "r-1" };
+      const session = gate.sessions.open({ id: "s-1", agent: AGENT });
+      expect(await session.call(request)).toMatchObject({ answer: "done", text: "set" });
+      const again = (await restart()).sessions.open({ id: "s-1", agent: AGENT });
+      expect(text(await again.call({ ...request, callId: "c-2" }))).toBe("set");
+      expect(effects).toHaveLength(1);
+      await session.call({ ...request, requestKey: "r-2" });
+      expect(effects, "another request is meant").toHaveLength(2);
+    });
+
     test("edited meanwhile: the retry gets the edited call, and is told what was changed", async () => {
       const { gate, effects } = await open();
       const session = gate.sessions.open({ id: "s-1", agent: AGENT });
