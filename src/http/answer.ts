@@ -71,7 +71,8 @@ async function guarded(
 export function checkAccess(name: RouteName, rule: AccessRule, token: Token): AccessScope {
   const scope = scopeOf(rule, token);
   if (scope === undefined) {
-    const hint = "Your role does not include this; ask someone whose role does.";
+    const roles = "roles" in rule ? Object.keys(rule.roles).join(" or ") : "";
+    const hint = `It takes the role ${roles}, which you do not have; ask someone who has it.`;
     throw new SallyportError("not_allowed", { route: name, hint });
   }
   checkPerson(name, rule, token);

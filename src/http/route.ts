@@ -345,11 +345,12 @@ export function notFound(id: string): SallyportError {
 export async function narrowed(
   call: Call,
   sessionId: string | undefined,
+  field = "sessionId",
 ): Promise<string | undefined> {
   if (call.own === undefined) return sessionId;
   if (sessionId === undefined) {
-    const hint = "Name one of your sessions with `sessionId`.";
-    throw new SallyportError("invalid_input", { what: "sessionId", hint });
+    const hint = `Name one of your sessions with \`${field}\`.`;
+    throw new SallyportError("invalid_input", { what: field, hint });
   }
   if (!(await maySee(call, sessionId))) throw notFound(sessionId);
   return sessionId;

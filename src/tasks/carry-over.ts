@@ -20,7 +20,14 @@ export function exportTasks(tasks: readonly Task[], format: TaskFormat): string 
 
 /** The tasks of a document. Throws invalid_input for text that is not one, damaged_record for a task that is not one. */
 export function readTasks(text: string, format: TaskFormat): readonly Task[] {
-  if (format === "markdown") return [...parseTaskFile(text).tasks.values()];
+  if (format === "markdown") {
+    const tasks = [...parseTaskFile(text).tasks.values()];
+    // Any text is Markdown: what has no task in it is most likely another document.
+    if (tasks.length === 0 && text !== exportTasks([], "markdown")) {
+      throw notTasks("It has no task in the form of a Markdown task list.");
+    }
+    return tasks;
+  }
   const value = parsed(text);
   if (!Array.isArray(value)) throw notTasks("It is not a list of tasks.");
   return value.map(taskFromJson);

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { Argument, Command } from "commander";
 import { z } from "zod";
 import type { CallProgress, Client, InputOf } from "../../client/index.ts";
@@ -7,9 +8,10 @@ import type { JsonRoute } from "../../http/route.ts";
 import { ROUTES } from "../../http/routes.ts";
 import { SallyportError } from "../../model/errors.ts";
 import { definedFields } from "../../util/defined-fields.ts";
+import { errorText } from "../../util/error-text.ts";
 import { asPerson, connect, isServerNamed } from "../connect.ts";
 import { hasStore, inStore, type StoreFlags, storePlaceOf } from "../open-store.ts";
-import { inboxTable, print } from "../render.ts";
+import { inboxTable, print, printable } from "../render.ts";
 import { isServed } from "../serve.ts";
 
 /** Route groups with hand-written commands. */
@@ -40,10 +42,14 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
   const fields = fieldsOf(route);
   for (const param of params) command.argument(`<${kebab(param)}>`);
   for (const field of fields.filter((one) => !params.includes(one.name))) {
-    const flag = `--${kebab(field.name)}${field.type === "boolean" ? "" : ` <${field.type}>`}`;
-    if (field.required) command.requiredOption(flag, field.about);
+    // A flag alone can only say true, so what must be said is written out.
+    const isFlag = field.type === "boolean" && !field.required;
+    const flag = `--${flagOf(field.name)}${isFlag ? "" : ` <${field.type}>`}`;
+    if (field.required && !isInFile(name, field.name)) command.requiredOption(flag, field.about);
     else command.option(flag, field.about);
   }
+  const documents = DOCUMENTS[name];
+  if (documents !== undefined) command.option("--file <path>", documents.about);
   if (name === "interactions.list") {
     command.option(
       "--tenant <name>",
@@ -55,7 +61,7 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     command.option("--progress", "show what the tool reports meanwhile");
   command.action(async (...given: unknown[]) => {
     const shared = noun.parent?.opts<StoreFlags>() ?? { data: ".sallyport" };
-    const input = inputOf(given, command.opts(), { params, fields });
+    const input = withFile(name, inputOf(given, command.opts(), { params, fields }), command);
     const [nounName = "", verbName = ""] = name.split(".");
     const send = async (client: Client) => {
       const full = await withFullIds(client, nounName, input);
@@ -63,7 +69,7 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
         return routesOf(client)[nounName]?.[verbName]?.(full);
       const onProgress = ({ message, done }: CallProgress) => {
         const part = done === undefined ? "" : ` (${Math.round(done * 100)} %)`;
-        process.stderr.write(`${message}${part}\n`);
+        process.stderr.write(`${printable(message)}${part}\n`);
       };
       return client.callTool(full as unknown as InputOf<"sessions.stream">, { onProgress });
     };
@@ -85,8 +91,56 @@ export function addVerb(noun: Command, verb: string, name: RouteName, route: Jso
     if (isTable && shared.json !== true) {
       const isFirst = Object.keys(input).every((one) => one === "limit");
       process.stdout.write(`${inboxTable(answer, { isWhole: isFirst })}\n`);
-    } else print(answer, shared);
+    } else print(intoFile(name, answer, command), shared);
   });
+}
+
+/** Whole documents, which are too long for an argument and are no text for a terminal. */
+const DOCUMENTS: Readonly<
+  Partial<Record<RouteName, { readonly way: "read" | "written"; readonly about: string }>>
+> = {
+  "tasks.import": { way: "read", about: "the file with the tasks, instead of --text" },
+  "tasks.export": { way: "written", about: "write the document to this file" },
+};
+const DOCUMENT_FIELD = "text";
+
+function isInFile(name: RouteName, field: string): boolean {
+  return DOCUMENTS[name]?.way === "read" && field === DOCUMENT_FIELD;
+}
+
+/** Throws invalid_input for neither a file nor a text, both of them, or a file that cannot be read. */
+function withFile(
+  name: RouteName,
+  input: Record<string, unknown>,
+  command: Command,
+): Record<string, unknown> {
+  if (!isInFile(name, DOCUMENT_FIELD)) return input;
+  const { file } = command.opts<{ readonly file?: string }>();
+  if ((file === undefined) === (input[DOCUMENT_FIELD] === undefined)) {
+    const hint = `Give the tasks either with --file or with --${DOCUMENT_FIELD}.`;
+    throw new SallyportError("invalid_input", { what: "--file", hint });
+  }
+  if (file === undefined) return input;
+  try {
+    return { ...input, [DOCUMENT_FIELD]: readFileSync(file, "utf8") };
+  } catch (cause) {
+    const hint = `${file} cannot be read: ${errorText(cause)}`;
+    throw new SallyportError("invalid_input", { what: "--file", hint }, cause);
+  }
+}
+
+/** The answer without its document, if that was written to a file. Throws invalid_input. */
+function intoFile(name: RouteName, answer: unknown, command: Command): unknown {
+  const { file } = command.opts<{ readonly file?: string }>();
+  if (DOCUMENTS[name]?.way !== "written" || file === undefined) return answer;
+  const { [DOCUMENT_FIELD]: document, ...rest } = answer as Record<string, unknown>;
+  try {
+    writeFileSync(file, String(document));
+  } catch (cause) {
+    const hint = `${file} cannot be written: ${errorText(cause)}`;
+    throw new SallyportError("invalid_input", { what: "--file", hint }, cause);
+  }
+  return { file, ...rest };
 }
 
 /** There is a store, no server runs over it, and none is named. */
@@ -201,7 +255,7 @@ function inputOf(
   const input: Record<string, unknown> = {};
   for (const [index, param] of params.entries()) input[param] = given[index];
   for (const { name, type } of fields) {
-    const text = options[name];
+    const text = options[camel(flagOf(name))];
     if (text !== undefined) input[name] = read(name, type, text);
   }
   return input;
@@ -214,7 +268,7 @@ function read(name: string, type: string, text: unknown): unknown {
     return JSON.parse(text);
   } catch (error) {
     if (type === "json") return text;
-    const hint = `Write --${kebab(name)} as JSON.`;
+    const hint = `Write --${flagOf(name)} as JSON.`;
     throw new SallyportError("invalid_input", { what: name, hint }, error);
   }
 }
@@ -222,6 +276,15 @@ function read(name: string, type: string, text: unknown): unknown {
 function nounOf(program: Command, noun: string): Command {
   const known = program.commands.find((command) => command.name() === noun);
   return known ?? program.command(noun).description(`Commands for ${noun}.`).exitOverride();
+}
+
+/** `--version` alone prints the program's own, so that of a question is named apart. */
+function flagOf(field: string): string {
+  return field === "version" ? "question-version" : kebab(field);
+}
+
+function camel(flag: string): string {
+  return flag.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function kebab(name: string): string {

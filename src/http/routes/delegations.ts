@@ -203,7 +203,8 @@ export const delegationRoutes = {
     }),
     answer: pageOf(delegation),
     async handle({ rootSession, parentSession, ...paged }, call) {
-      await narrowed(call, rootSession);
+      // Both narrow the list, so that one of them that is the caller's own is enough.
+      await narrowed(call, rootSession ?? parentSession, "rootSession");
       const query = definedFields({ rootSession, parentSession });
       return pageFrom(await call.gate.delegations.list(query), paged);
     },
