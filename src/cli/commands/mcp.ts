@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from "commander";
+import type { Client } from "../../client/index.ts";
 import { startUpkeep } from "../../gate/upkeep.ts";
 import { nameFor, splitCommand } from "../../mcp/config.ts";
 import {
@@ -12,9 +13,9 @@ import { SallyportError } from "../../model/errors.ts";
 import { errorText } from "../../util/error-text.ts";
 import type { SallyportConfig } from "../config.ts";
 import { readConfigured } from "../config-file.ts";
-import { connect } from "../connect.ts";
+import { asPerson, connect } from "../connect.ts";
 import { OPTION, type StoreFlags, storePlaceOf, withFlags } from "../open-store.ts";
-import { print, visible } from "../render.ts";
+import { describeItem, print, readItem, visible } from "../render.ts";
 import { mcpPins, openGate, type ServedParts } from "../serve.ts";
 import { lastingSession, type StorePlace } from "../state-folder.ts";
 
@@ -29,6 +30,7 @@ interface McpFlags extends StoreFlags {
   readonly allowRoots?: boolean;
   readonly accept?: string;
   readonly serveInbox?: boolean;
+  readonly approve?: boolean;
 }
 
 /** The gateway for an MCP host that starts it as a program. */
@@ -59,6 +61,10 @@ export function mcpCommand(): Command {
       "be an MCP server for the inbox and the task list of a running server, instead of a gateway",
     )
     .option(
+      "--approve",
+      "with --serve-inbox and --link: calls can be approved, each in a form that the client shows to you",
+    )
+    .option(
       "--accept <tool>",
       "accept the changed definition of upstream.tool, or of all tools of an upstream, and exit",
     )
@@ -68,6 +74,7 @@ export function mcpCommand(): Command {
     .action(
       withFlags<McpFlags>((flags) => {
         if (flags.serveInbox === true) return inbox(flags);
+        if (flags.approve === true) throw refusal("--approve", "It belongs to --serve-inbox.");
         return flags.accept === undefined ? run(flags) : accept(flags, flags.accept);
       }),
     );
@@ -98,21 +105,49 @@ async function run(flags: McpFlags): Promise<void> {
   }
 }
 
-/** With the token of this machine or the one that was named: the server says what it may. */
+/** With an agent's token or as the person of a sign-in link. The token of this machine would show every agent everything. */
 async function inbox(flags: McpFlags): Promise<void> {
-  const client = connect(flags) as unknown as Readonly<
-    Record<string, Readonly<Record<string, (input: object) => Promise<unknown>>>>
-  >;
+  const isPerson = flags.link !== undefined;
+  const isToken = flags.token !== undefined || process.env["SALLYPORT_TOKEN"] !== undefined;
+  if (!isPerson && !isToken) {
+    throw new SallyportError("not_allowed", { what: "inbox", hint: NO_CREDENTIAL });
+  }
+  if (flags.approve === true && !isPerson) {
+    const hint = "--approve needs your sign-in link, with --link. A token never decides.";
+    throw new SallyportError("not_allowed", { what: "--approve", hint });
+  }
+  await (isPerson
+    ? asPerson(flags, (client) => serveInboxOf(client, flags))
+    : serveInboxOf(connect(flags), flags));
+}
+
+const NO_CREDENTIAL =
+  "The token of this machine reads what every agent does, so an MCP client does not get it. For an agent pass its own token with --token or SALLYPORT_TOKEN; an admin makes one with: sallyport tokens make --subject NAME --roles '[\"agent\"]'. To see everything pass your own sign-in link with --link; the console makes one.";
+
+async function serveInboxOf(client: Client, { approve }: McpFlags): Promise<void> {
   const { stdin: input, stdout: output } = process;
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => input.destroy());
+  const routes = client as unknown as Readonly<
+    Record<string, Readonly<Record<string, (input: object) => Promise<unknown>>>>
+  >;
+  const describe = async (id: string) => {
+    const item = await readItem(client, id);
+    const { type, hash } = item;
+    return { type, hash, ...(await describeItem(client, item)) };
+  };
   await serveInbox({
     input,
     output,
     async call(route, given) {
       const [noun = "", verb = ""] = route.split(".");
-      return client[noun]?.[verb]?.(given);
+      return routes[noun]?.[verb]?.(given);
     },
+    ...(approve === true ? { describe } : {}),
   });
+}
+
+function refusal(what: string, hint: string): SallyportError {
+  return new SallyportError("invalid_input", { what, hint });
 }
 
 function accept(flags: McpFlags, what: string): void {
@@ -177,8 +212,10 @@ function withReadOnly(config: McpConfig, names: readonly string[]): McpConfig {
     });
   const unclear = names.find((name) => !name.includes(".") && config.upstreams.length > 1);
   if (unclear !== undefined) {
-    const hint = `Say which upstream "${unclear}" belongs to, as upstream.${unclear}.`;
-    throw new SallyportError("invalid_input", { what: "--read-only", hint });
+    throw refusal(
+      "--read-only",
+      `Say which upstream "${unclear}" belongs to, as upstream.${unclear}.`,
+    );
   }
   return {
     ...config,
