@@ -1,9 +1,34 @@
 import type { Bug } from "./bug.ts";
 
 const REVIEW = "tests/cli/review-screen.test.ts";
+const VERBS = "tests/cli/verbs.test.ts";
 
 /** Mistakes about what people are shown in the console and the terminal. */
 export const SCREEN_BUGS: readonly Bug[] = [
+  {
+    name: "progress-as-it-is",
+    what: "what a tool reports meanwhile goes to the terminal unmarked",
+    file: "src/cli/commands/nouns.ts",
+    right: "{printable(message)}",
+    wrong: "{message}",
+    caughtBy: { file: VERBS, title: "sessions call --progress" },
+  },
+  {
+    name: "flag-of-the-program",
+    what: "a verb's flag has the name of one of the program, which answers in its place",
+    file: "src/cli/commands/nouns.ts",
+    right: 'return field === "version" ? "question-version" : kebab(field);',
+    wrong: "return kebab(field);",
+    caughtBy: { file: VERBS, title: "no flag of a verb" },
+  },
+  {
+    name: "required-flag-always-true",
+    what: "what must be said with yes or no can only be said with yes",
+    file: "src/cli/commands/nouns.ts",
+    right: 'const isFlag = field.type === "boolean" && !field.required;',
+    wrong: 'const isFlag = field.type === "boolean";',
+    caughtBy: { file: VERBS, title: "interactions settle" },
+  },
   {
     name: "choices-as-they-are",
     what: "an agent's choices go to the terminal unmarked",

@@ -11,7 +11,7 @@ import type { Role } from "../../src/model/identity.ts";
 import { defineTool, payloadTool } from "../../src/tools/index.ts";
 import { callOf, DONE, PLAN, planOf } from "../flow/flow-world.ts";
 import { modelSaying } from "../flow/scripted-model.ts";
-import { faultOf, runHere } from "../fuzz/cli-run.ts";
+import { faultOf, runApart, runHere } from "../fuzz/cli-run.ts";
 import { type HttpWorld, openHttp, subjectOf } from "../http/http-world.ts";
 import { createWorld } from "../support/port-world.ts";
 
@@ -494,15 +494,19 @@ test("sessions call --progress: the tool's reports go to standard error, the ans
   const world = await openHttp({ port: { tools: [bake] } });
   const agent = await program(world, "agent");
   const { id } = await agent.ok("sessions", "open");
-  const call = (tool: string) => [
-    ...["sessions", "call", id, "--call-id", tool, "--tool", tool, "--input", "{}", "--progress"],
-  ];
-  const { out, err } = await agent.text(...call("shop.bake"));
-  expect(out).toContain("a loaf");
-  expect(err).toBe("kneading\\u{1b}[2J (25 %)\nin the oven\n");
-  const denied = await agent.text(...call("shop.none"));
-  expect(denied.out).toMatch(/shop\.none/);
-  expect(await agent.no("sessions", "call", "none", ...call("shop.bake").slice(3))).toContain(
-    "not_found",
-  );
+  const here = ["--url", world.server.url, "--token", await world.token("acme", "agent")];
+  // In a process of its own, as a shell separates the two streams.
+  const call = (tool: string, session: string) => {
+    const what = ["--call-id", tool, "--tool", tool, "--input", "{}", "--progress"];
+    return runApart([...here, "sessions", "call", session, ...what], tmpdir());
+  };
+  const [baked, denied, lost] = await Promise.all([
+    call("shop.bake", id),
+    call("shop.none", id),
+    call("shop.bake", "none"),
+  ]);
+  expect(baked).toMatchObject({ code: 0, out: expect.stringContaining("a loaf") });
+  expect(baked.err).toBe("kneading\\u{1b}[2J (25 %)\nin the oven\n");
+  expect(denied).toMatchObject({ err: "", out: expect.stringContaining("shop.none") });
+  expect(lost).toMatchObject({ code: 3, err: expect.stringContaining("not_found") });
 });
