@@ -15,6 +15,7 @@ import { OUTCOME_BUGS } from "./outcome-bugs.ts";
 import { PERMIT_BUGS } from "./permit-bugs.ts";
 import { RECORDS_BUGS } from "./records-bugs.ts";
 import { RECOVERY_BUGS } from "./recovery-bugs.ts";
+import { ROW_BUGS } from "./row-bugs.ts";
 import { SCREEN_BUGS } from "./screen-bugs.ts";
 import { SERVE_BUGS } from "./serve-bugs.ts";
 import { SHELL_BUGS } from "./shell-bugs.ts";
@@ -339,6 +340,7 @@ export const BUGS: readonly Bug[] = [
   ...CLOCK_BUGS,
   ...RECORDS_BUGS,
   ...RECOVERY_BUGS,
+  ...ROW_BUGS,
   ...SCREEN_BUGS,
   ...SERVE_BUGS,
   ...SHELL_BUGS,
