@@ -27,6 +27,25 @@ const undo = z.union([
   z.strictObject({ irreversible: z.literal(true), manualGuide: z.string().min(1).max(2_000) }),
 ]);
 
+/** Where in the read tool's answer to look, and what is there if the call happened: that value, or a list or lines with it. */
+const sign = z
+  .strictObject({ at: field, is: z.json().optional(), has: z.json().optional() })
+  .refine(({ is, has }) => (is === undefined) !== (has === undefined), {
+    error: "needs either `is` or `has`",
+  });
+
+const probe = z.strictObject({
+  /** A read tool of the same upstream, asked after an answer was lost. */
+  tool: field,
+  /** Made from the call's `input` and, with a `key`, its `key`. */
+  input: template,
+  happened: sign,
+  /** What an answer without that sign means. `repeat`: it did not happen, and is done again. Left out: a person is asked. */
+  otherwise: z.enum(["ask", "repeat"]).optional(),
+  /** The same for a read tool that refuses, as some do where there is nothing. */
+  missing: z.enum(["ask", "repeat"]).optional(),
+});
+
 const tool = z.strictObject({
   /** What the operator has found out. Left out: a write, whatever the upstream says about it. */
   effect: z.enum(["read", "write", "external"]).optional(),
@@ -49,6 +68,13 @@ const tool = z.strictObject({
   sql: z.array(field).min(1).optional(),
   /** How its calls are undone. Left out: they are irreversible. */
   undo: undo.optional(),
+  /**
+   * The argument by which the upstream recognises a call that it has done already, and then only answers. The gateway fills
+   * it in, the client is not offered it, and a call whose answer was lost is sent again.
+   */
+  key: field.optional(),
+  /** How to find out whether a call happened whose answer was lost. With neither a person is asked. */
+  probe: probe.optional(),
 });
 
 const upstream = z
@@ -125,6 +151,7 @@ export type McpConfig = z.infer<typeof config>;
 export type UpstreamConfig = McpConfig["upstreams"][number];
 export type McpToolConfig = z.infer<typeof tool>;
 export type UndoConfig = z.infer<typeof undo>;
+export type ProbeConfig = z.infer<typeof probe>;
 
 /** Throws invalid_input with the first field that does not fit. */
 export function readMcpConfig(given: unknown): McpConfig {

@@ -16,6 +16,7 @@ import { type McpConversation, openConversation, type Reply } from "./conversati
 import { createGatedCalls, type LiveCalls } from "./gated-calls.ts";
 import { paramHeaders } from "./http-headers.ts";
 import { openHttpWire } from "./http-wire.ts";
+import { probeAnswerOf, probeInput, withKey } from "./lost-calls.ts";
 import { errorMessage, type RequestMessage, RPC, withParams } from "./message.ts";
 import { createOfferedTools, type OfferedTool } from "./offered-tools.ts";
 import type { Pins } from "./pins.ts";
@@ -70,6 +71,8 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
   const ids = createIds({ clock: systemClock, random: systemRandom });
   const live: LiveCalls = new Map();
   const refusals = new Map<string, JsonObject>();
+  /** What was there before the first attempt of calls that may be repeated, by their keys. */
+  const befores = new Map<string, Snapshot>();
   const conversations = new Set<McpConversation>();
   /** The open connections to each upstream by the session of their client, for calls whose client waits no longer. */
   const links = new Map<string, Map<Upstream, string>>();
@@ -85,24 +88,44 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
     pins,
     onProblem,
     async call(tool, asked, undo) {
-      const { input, callId, signal } = asked;
+      const { input: approved, callId, signal } = asked;
       const waited = live.get(callId);
       const isLive = waited !== undefined && !waited.taken;
       const upstream = isLive ? waited.upstream : linkFor(tool.upstream, asked.sessionId);
-      if (upstream === undefined) return notConnected(tool.upstream);
+      if (upstream === undefined) {
+        // An earlier attempt may have arrived, so this is no answer.
+        if (tool.isRepeatable && asked.fence > 1) throw new Error(notConnected(tool.upstream).text);
+        return notConnected(tool.upstream);
+      }
+      const input = withKey(asked, tool.key);
+      if (input === undefined) return { text: OWN_KEY, isError: true };
       if (isLive) waited.taken = true;
-      const snapshot = undo === undefined ? undefined : await take(upstream, undo, asked);
+      const snapshot = undo === undefined ? undefined : await before(tool, upstream, undo, asked);
       const headers = paramHeaders(tool.headerParams, input);
       const wire = { ...(isLive ? waited.wire : {}), headers, signal };
-      const isSame = isLive && canonicalJson(waited.input) === canonicalJson(input);
+      const isSame = isLive && canonicalJson(waited.input) === canonicalJson(approved);
       const response = isSame
-        ? await upstream.request(messageFor(tool, waited.request), wire)
+        ? await upstream.request(messageFor(tool, waited.request, input), wire)
         : await upstream.ask("tools/call", paramsOf(tool.name, input), wire);
       if (response.error !== undefined) remember(refusals, callId, response.error);
       const result = toolResultOf(response);
       if (undo === undefined || result.isError === true) return result;
-      const done = { input, result: response.result ?? {}, snapshot };
+      const done = { input: approved, result: response.result ?? {}, snapshot };
       return { ...result, undo: madeUndo(undo, tool.upstream, done) };
+    },
+    async probe(tool, { probe, undo }, asked) {
+      const { input, idempotencyKey: key, sessionId, signal } = asked;
+      const upstream = linkFor(tool.upstream, sessionId);
+      if (upstream === undefined) throw new Error(notConnected(tool.upstream).text);
+      const params = paramsOf(probe.tool, probeInput(probe, { input, key }));
+      const response = await upstream.ask("tools/call", params, { signal });
+      const answer = probeAnswerOf(probe, { input, key }, response);
+      if (answer.happened !== true || undo === undefined) return answer;
+      const hasBefore = "tool" in undo && undo.snapshot !== undefined;
+      const snapshot = hasBefore ? (befores.get(key) ?? LOST) : undefined;
+      const done = { input, result: {}, snapshot };
+      const made = madeUndo(undo, tool.upstream, done);
+      return { happened: true, result: { text: String(answer.result), undo: made } };
     },
     snapshot: (tool, undo, asked) => {
       const upstream = live.get(asked.callId)?.upstream ?? linkFor(tool.upstream, asked.sessionId);
@@ -110,6 +133,24 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
       return take(upstream, undo, asked);
     },
   });
+
+  /** A repeated attempt finds what the first one did, so only what was there before that one is what an undo restores. */
+  async function before(
+    { isRepeatable }: OfferedTool,
+    upstream: Upstream,
+    undo: UndoConfig,
+    asked: SheetCall<JsonObject>,
+  ): Promise<Snapshot | undefined> {
+    const { idempotencyKey, fence } = asked;
+    const isPlain = "irreversible" in undo || undo.snapshot === undefined;
+    if (isPlain || !isRepeatable) return take(upstream, undo, asked);
+    const known = befores.get(idempotencyKey);
+    if (known !== undefined) return known;
+    if (fence > 1) return LOST;
+    const taken = await take(upstream, undo, asked);
+    if (taken !== undefined) remember(befores, idempotencyKey, taken);
+    return taken;
+  }
 
   /** That of the session itself, which may hold what the call is about; otherwise one of the gateway's own. */
   function linkFor(name: string, session: string): Upstream | undefined {
@@ -229,12 +270,14 @@ function openWire(
 }
 
 const NO_CLIENT = "The client of this call is gone.";
-const MOST_REFUSALS = 1_000;
+const LOST: Snapshot = { lost: true };
+const OWN_KEY = "Not executed: its idempotency key is set by the gateway. Leave that argument out.";
+const MOST_REMEMBERED = 1_000;
 
-function remember(refusals: Map<string, JsonObject>, callId: string, error: JsonObject): void {
-  refusals.set(callId, error);
-  const [oldest] = refusals.keys();
-  if (refusals.size > MOST_REFUSALS && oldest !== undefined) refusals.delete(oldest);
+function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MOST_REMEMBERED && oldest !== undefined) map.delete(oldest);
 }
 
 function notConnected(name: string) {
@@ -263,10 +306,16 @@ function madeUndo(...given: Parameters<typeof undoOf>): UndoRecipe {
   }
 }
 
-/** The client's own message, under the upstream's name of the tool. */
-function messageFor({ name, isRead }: OfferedTool, request: RequestMessage): RequestMessage {
+/** The client's own message, under the upstream's name of the tool and with its key. */
+function messageFor(
+  { name, isRead, key }: OfferedTool,
+  request: RequestMessage,
+  input: JsonObject,
+): RequestMessage {
   const { params } = request;
-  const named = params["name"] === name ? request : withParams(request, { ...params, name });
+  const isPlain = params["name"] === name && key === undefined;
+  const arguments_ = key === undefined ? {} : { arguments: input };
+  const named = isPlain ? request : withParams(request, { ...params, name, ...arguments_ });
   return isRead ? named : withoutTasks(named);
 }
 

@@ -61,11 +61,11 @@ export interface InboxServer {
    * Lets the person approve through forms of the client; says what a question would execute. Left out: nothing is approved.
    * Shape: callback.
    */
-  readonly describe?: (id: string) => Promise<Question>;
+  readonly describe?: (id: string) => Promise<InboxQuestion>;
 }
 
 /** One question as a person has to see it before answering. */
-export interface Question {
+export interface InboxQuestion {
   readonly type: string;
   readonly hash: string;
   readonly text: string;
@@ -336,7 +336,7 @@ function codeOf(hash: string): string {
   return hash.slice(0, 8).toLowerCase();
 }
 
-function formFor({ text, hash }: Question): JsonObject {
+function formFor({ text, hash }: InboxQuestion): JsonObject {
   return {
     mode: "form",
     message: `An agent asks you to approve this call:\n${text}\nIts hash is ${hash}.`,

@@ -4,7 +4,12 @@
 import path from "node:path";
 import { SallyportError } from "../model/errors.ts";
 import { isReadOnlySql } from "../policy/sql.ts";
-import { defineTool, type SheetCall, type ToolSheet } from "../tools/define-tool.ts";
+import {
+  defineTool,
+  type ProbeSheet,
+  type SheetCall,
+  type ToolSheet,
+} from "../tools/define-tool.ts";
 import {
   type DefinitionChange,
   nameProblem,
@@ -19,8 +24,9 @@ import { cutText, errorText, oneLine } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../util/json.ts";
 import { piecesOf } from "../util/visible-text.ts";
-import type { McpToolConfig, UndoConfig, UpstreamConfig } from "./config.ts";
+import type { McpToolConfig, ProbeConfig, UndoConfig, UpstreamConfig } from "./config.ts";
 import { type HeaderParam, headerParamsOf } from "./http-headers.ts";
+import { lostTerms, withoutKey } from "./lost-calls.ts";
 import type { Pins } from "./pins.ts";
 import { PROFILES, type Snapshot } from "./undo.ts";
 
@@ -34,6 +40,10 @@ export interface OfferedTool {
   /** As the gate, its rules and its records name it. */
   readonly gateName: string;
   readonly isRead: boolean;
+  /** The argument that the gateway fills with the key of the call. */
+  readonly key: string | undefined;
+  /** Whether a call whose answer was lost may be sent again. */
+  readonly isRepeatable: boolean;
   /** Offered to clients alone that take tasks. */
   readonly needsTask: boolean;
   /** Arguments that are repeated as headers over HTTP. */
@@ -61,6 +71,13 @@ export type TakeSnapshot = (
   call: SheetCall<JsonObject>,
 ) => Promise<Snapshot | undefined>;
 
+/** Finds out whether a call happened whose answer was lost. Shape: callback. */
+export type AskProbe = (
+  tool: OfferedTool,
+  own: { readonly probe: ProbeConfig; readonly undo: UndoConfig | undefined },
+  call: SheetCall<JsonObject>,
+) => Promise<ProbeSheet<unknown>>;
+
 export interface OfferedTools {
   /** Takes over a list as an upstream sent it, and returns the part of it that may be offered, under the offered names. */
   learn(upstream: string, listed: readonly JsonValue[]): readonly JsonObject[];
@@ -76,6 +93,7 @@ export interface OfferedToolsOptions {
   readonly pins: Pins;
   readonly call: CallUpstream;
   readonly snapshot: TakeSnapshot;
+  readonly probe: AskProbe;
   /** For the operator: why a tool is not offered, or that it has changed. Shape: push. */
   readonly onProblem: (text: string) => void;
 }
@@ -96,8 +114,8 @@ interface Known extends OfferedTool {
 const READING = ".read";
 
 export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
-  const { registry, upstreams, pins, call, snapshot, onProblem } = options;
-  upstreams.forEach(checkSnapshots);
+  const { registry, upstreams, pins, call, snapshot, probe, onProblem } = options;
+  upstreams.forEach(checkReaders);
   const byName = new Map<string, Known>();
   /** Look-alikes of names that clients see; the registry compares those of the gate. */
   const skeletons = new Map<string, string>();
@@ -122,13 +140,17 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
     try {
       const hash = hashOf(listed);
       const known = byName.get(offeredAs);
-      if (known?.upstream === config.name && known.hash === hash) return offered(listed, offeredAs);
+      if (known?.upstream === config.name && known.hash === hash) {
+        return offered(withoutKey(listed, known.key), offeredAs);
+      }
       const tool: OfferedTool = {
         upstream: config.name,
         name,
         offeredAs,
         gateName: `${config.name}.${name}`,
         isRead: own.effect === "read",
+        key: own.key,
+        isRepeatable: own.key !== undefined || own.probe !== undefined,
         needsTask: own.task === "required",
         headerParams: headerParamsOf(listed["inputSchema"]),
       };
@@ -141,8 +163,16 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
           `${tool.gateName} has changed since it was accepted; a person is asked about each call. Accept it with: sallyport mcp --accept ${tool.gateName}`,
         );
       }
-      register(tool, listed, own, changes, hash);
-      return offered(listed, offeredAs);
+      if (changes.length > 0) {
+        // What a key or a probe is now is not known either.
+        const { key: _, probe: __, ...plain } = own;
+        const changed = { ...tool, key: undefined, isRepeatable: false };
+        register(changed, listed, plain, changes, hash);
+        return offered(listed, offeredAs);
+      }
+      const shown = withoutKey(listed, own.key);
+      register(tool, shown, own, changes, hash);
+      return offered(shown, offeredAs);
     } catch (error) {
       // What was known under this name must not be called by it any more.
       if (byName.get(offeredAs)?.upstream === config.name) forget(offeredAs);
@@ -168,7 +198,7 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
     hash: string,
   ): void {
     const config = upstreams.find((one) => one.name === tool.upstream);
-    const terms = { changes, hash, folder: config?.cwd ?? "", call, snapshot };
+    const terms = { changes, hash, folder: config?.cwd ?? "", call, snapshot, probe };
     const made = toolOf(tool, listed, own, terms);
     forget(tool.offeredAs);
     const isAccepted = changes.length === 0;
@@ -179,7 +209,7 @@ export function createOfferedTools(options: OfferedToolsOptions): OfferedTools {
     byName.set(tool.offeredAs, known);
     if (sql.length > 0 && !tool.isRead && isAccepted) {
       const reading = { ...tool, gateName: `${tool.gateName}${READING}`, isRead: true };
-      const { undo: _, task: __, ...plain } = own;
+      const { undo: _, task: __, key: ___, probe: ____, ...plain } = own;
       const read = toolOf(reading, listed, plain, {
         ...terms,
         // What people changed it into must not pass for a read either.
@@ -228,14 +258,26 @@ function configFor({ tools = {}, profile }: UpstreamConfig, name: string): McpTo
   };
 }
 
-/** A snapshot is taken without asking, so only a tool that the operator calls read-only may take it. */
-function checkSnapshots(config: UpstreamConfig): void {
-  for (const [name, { undo }] of Object.entries(config.tools ?? {})) {
-    const taker = undo !== undefined && "tool" in undo ? undo.snapshot?.tool : undefined;
-    if (taker === undefined || configFor(config, taker).effect === "read") continue;
-    const what = `mcp.upstreams ${config.name} tools.${name}.undo.snapshot.tool`;
-    const hint = `${what} names "${taker}": give that tool the effect "read" first.`;
-    throw new SallyportError("invalid_input", { what, hint });
+/** Snapshots and probes are taken without asking, so only tools that the operator calls read-only may take them. */
+function checkReaders(config: UpstreamConfig): void {
+  for (const name of Object.keys(config.tools ?? {})) {
+    const { undo, key, probe, effect } = configFor(config, name);
+    const at = `mcp.upstreams ${config.name} tools.${name}`;
+    if (effect === "read" && (key !== undefined || probe !== undefined)) {
+      const what = `${at}.${key === undefined ? "probe" : "key"}`;
+      const hint = `${what} is for a tool that changes something: a lost read is simply repeated.`;
+      throw new SallyportError("invalid_input", { what, hint });
+    }
+    const readers = {
+      "undo.snapshot.tool": undo !== undefined && "tool" in undo ? undo.snapshot?.tool : undefined,
+      "probe.tool": probe?.tool,
+    };
+    for (const [field, reader] of Object.entries(readers)) {
+      if (reader === undefined || configFor(config, reader).effect === "read") continue;
+      const what = `${at}.${field}`;
+      const hint = `${what} names "${reader}": give that tool the effect "read" first.`;
+      throw new SallyportError("invalid_input", { what, hint });
+    }
   }
 }
 
@@ -277,12 +319,13 @@ function refuseCollision(
   throw refusal(`"${tool.offeredAs}" is or looks like a tool of ${known.upstream}`);
 }
 
-function wordOf({ effect = "write", checkpoint, undo }: McpToolConfig): OperatorWord {
+function wordOf({ effect = "write", checkpoint, undo, key }: McpToolConfig): OperatorWord {
   const isRead = effect === "read";
   return {
     effect,
     ...(isRead ? { readOnly: true, concurrencySafe: true, permissionClass: "readonly" } : {}),
     ...(checkpoint === undefined ? {} : { checkpoint }),
+    ...(key === undefined ? {} : { idempotency: "keyed" }),
     ...(undo !== undefined && "tool" in undo ? { undoMethod: "tool", undoTool: undo.tool } : {}),
   };
 }
@@ -297,12 +340,14 @@ function toolOf(
     folder,
     call,
     snapshot,
+    probe,
   }: {
     readonly changes: readonly DefinitionChange[];
     readonly hash: string;
     readonly folder: string;
     readonly call: CallUpstream;
     readonly snapshot: TakeSnapshot;
+    readonly probe: AskProbe;
   },
 ): Tool {
   const schema = isJsonObject(listed["inputSchema"]) ? listed["inputSchema"] : {};
@@ -311,9 +356,10 @@ function toolOf(
     description: descriptionOf(tool, listed),
     safety: { effect: "write", destructive: hintOf(listed, "destructiveHint") },
     // The hash of everything that the upstream says about the tool, so that an approval is bound to all of it.
-    version: hash,
+    version: tool.isRepeatable ? sha256Hex(canonicalJson({ hash, ...lostTerms(own) })) : hash,
     execute: (asked) => call(tool, asked, own.undo),
     ...undoParts(tool, own.undo, snapshot),
+    ...probePart(tool, own, probe),
     ...(changes.length === 0 ? {} : { dryRun: () => changedNotice(tool, changes) }),
     ...resourcesOf(own, folder),
   };
@@ -324,6 +370,14 @@ function toolOf(
     // A schema with keywords that the gate cannot check: the upstream checks the input, and people see all of it.
     return defineTool({ ...sheet, input: { type: "object" } });
   }
+}
+
+function probePart(
+  tool: OfferedTool,
+  { probe, undo }: McpToolConfig,
+  ask: AskProbe,
+): Pick<ToolSheet<JsonObject, unknown>, "probe"> {
+  return probe === undefined ? {} : { probe: (asked) => ask(tool, { probe, undo }, asked) };
 }
 
 /** An undo is made by the call itself, which alone knows what was there before. */

@@ -11,7 +11,9 @@ import type { ResponseMessage } from "./message.ts";
 export type Snapshot =
   | { readonly text: string }
   /** The read tool refused, as it does where there is nothing yet. */
-  | { readonly missing: string };
+  | { readonly missing: string }
+  /** It was taken before an earlier attempt, by a process that ended. */
+  | { readonly lost: true };
 
 export function snapshotOf({ result, error }: ResponseMessage): Snapshot {
   if (result === undefined) return { missing: String(error?.["message"] ?? "it was refused") };
@@ -24,7 +26,7 @@ export function snapshotInput(
   { input: template }: { readonly input: JsonObject },
   input: JsonObject,
 ): JsonObject {
-  return filled(template, { input }) as JsonObject;
+  return fillTemplate(template, { input }) as JsonObject;
 }
 
 /** The undo of a call that has just succeeded. Throws when it cannot be made; the call then counts as irreversible. */
@@ -40,6 +42,11 @@ export function undoOf(
   if ("irreversible" in config) return { irreversible: true, manualGuide: config.manualGuide };
   const { input, result, snapshot } = call;
   const { tool, description } = config;
+  if (snapshot !== undefined && "lost" in snapshot) {
+    const manualGuide =
+      "What was there before this call is not known any more: its first answer was lost. Restore it from a backup.";
+    return { irreversible: true, manualGuide };
+  }
   if (snapshot !== undefined && "missing" in snapshot) {
     const guide = config.whenMissing ?? "There was nothing before this call. Remove what it made.";
     return { irreversible: true, manualGuide: guide };
@@ -49,15 +56,19 @@ export function undoOf(
     const manualGuide = "What was there before is not text. Restore it from a backup.";
     return { irreversible: true, manualGuide };
   }
-  const structured = result["structuredContent"];
-  const output = isJsonObject(structured) ? structured : textIn(result);
-  const values: JsonObject = { input, output };
+  const values: JsonObject = { input, output: outputOfResult(result) };
   if (snapshot !== undefined) values["before"] = snapshot.text;
   return {
     tool: `${upstream}.${tool}`,
-    input: filled(config.input, values),
+    input: fillTemplate(config.input, values),
     ...(description === undefined ? {} : { description }),
   };
+}
+
+/** What `{output}` stands for: the structured content, or the text where there is none. */
+export function outputOfResult(result: JsonObject): JsonValue {
+  const structured = result["structuredContent"];
+  return isJsonObject(structured) ? structured : textIn(result);
 }
 
 const WHOLE = /^\{([a-zA-Z][\w.*-]*)\}$/;
@@ -66,21 +77,21 @@ const WHOLE = /^\{([a-zA-Z][\w.*-]*)\}$/;
  * A template with its places filled in. `"{input.path}"` becomes the value at that place, `*` stands for every item of a list.
  * `{"each": "{output.results}", "as": …}` makes a list; `{item.…}` is the item. Everything else is taken as it is.
  */
-function filled(template: JsonValue, values: JsonObject): JsonValue {
+export function fillTemplate(template: JsonValue, values: JsonObject): JsonValue {
   if (typeof template === "string") {
     const [, place] = WHOLE.exec(template) ?? [];
     return place === undefined ? template : valueAt(values, place);
   }
-  if (Array.isArray(template)) return template.map((one) => filled(one, values));
+  if (Array.isArray(template)) return template.map((one) => fillTemplate(one, values));
   if (!isJsonObject(template)) return template;
   const { each, as } = template;
   if (typeof each === "string" && as !== undefined && Object.keys(template).length === 2) {
-    const list = filled(each, values);
+    const list = fillTemplate(each, values);
     if (!Array.isArray(list)) throw new Error(`${each} is not a list`);
-    return list.map((item) => filled(as, { ...values, item }));
+    return list.map((item) => fillTemplate(as, { ...values, item }));
   }
   return Object.fromEntries(
-    Object.entries(template).map(([key, one]) => [key, filled(one, values)]),
+    Object.entries(template).map(([key, one]) => [key, fillTemplate(one, values)]),
   );
 }
 

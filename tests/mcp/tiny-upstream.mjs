@@ -66,6 +66,25 @@ function call({ id, params }) {
       return done({ content: block(`put ${input.key}`) });
     case "get":
       return done({ content: block(String(state()[input.key] ?? "")) });
+    case "once": {
+      // Dies after its effect; the same key again only gets the answer.
+      const { [input.key]: before = "", ...values } = state();
+      if (before === "paid") return done({ content: block(`paid ${input.line} before`) });
+      writeFileSync(STATE, JSON.stringify({ ...values, [input.key]: "paid", target: input.line }));
+      appendFileSync(LEDGER, `${input.line}\n`);
+      return process.exit(3);
+    }
+    case "late":
+      // Dies before its effect, once.
+      if (state().died === undefined) {
+        writeFileSync(STATE, JSON.stringify({ ...state(), died: true }));
+        return process.exit(3);
+      }
+      appendFileSync(LEDGER, `${input.line}\n`);
+      return done({ content: block(`late ${input.line}`) });
+    case "entries":
+      if (input.refuse === true) return done({ content: block("no ledger"), isError: true });
+      return done({ content: block(existsSync(LEDGER) ? readFileSync(LEDGER, "utf8") : "none") });
     case "die":
       appendFileSync(LEDGER, `${input.line}\n`);
       return process.exit(3);
