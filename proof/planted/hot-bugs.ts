@@ -59,4 +59,15 @@ export const HOT_BUGS: readonly Bug[] = [
       "return isLeft || places.length > 0 ? resultsOf(group, parts, places, left) : undefined;",
     caughtBy: { file: "tests/store/hot-path.test.ts", title: "not made up" },
   },
+  {
+    name: "hot-fatal-error-believed",
+    what: "an error that ends the connection or the server is told as: nothing was written",
+    file: "src/store/postgres/connection.ts",
+    right: 'return error instanceof Error && "severity" in error && error.severity === "ERROR";',
+    wrong: 'return error instanceof Error && "severity" in error;',
+    caughtBy: {
+      file: "tests/store/hot-path.test.ts",
+      title: "and was written is reported as written",
+    },
+  },
 ];

@@ -148,6 +148,30 @@ test.each([[["lost"]], [["answer lost"]], [["lost", "lost", "answer lost"]]] as 
   },
 );
 
+test.each([
+  ["58030", "PANIC"],
+  ["XX000", "FATAL"],
+  ["XX000", "SCHWERER FEHLER"],
+  ["57P01", "FATAL"],
+])(
+  "a statement that fails with %s, %s, and was written is reported as written [SM1]",
+  async (code, severity) => {
+    const { open } = await opened();
+    let failed = 0;
+    const engine = await open({}, ({ text }, ask) => {
+      if (!CALL.test(text) || failed > 0) return undefined;
+      failed += 1;
+      return ask().then(() => {
+        throw Object.assign(new Error("could not fsync file"), { code, severity });
+      });
+    });
+    await engine.commit("acme", one("a"));
+    expect(await engine.commit("acme", one("b"))).toMatchObject({ committed: true, seq: 2 });
+    expect(failed, "void: no statement failed").toBe(1);
+    expect((await soundTrail(engine)).map(({ subject }) => subject)).toEqual(["a", "b"]);
+  },
+);
+
 test("a statement that reaches the server after it was given up is refused", async () => {
   const { client, open } = await opened();
   const late: PgQuery[] = [];

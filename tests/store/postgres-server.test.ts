@@ -154,6 +154,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
     async (code, severity) => {
       let isArmed = false;
       const { engine } = await openEngine({
+        hot: "never",
         watch: (pool) =>
           watchedPool(pool, ({ text }, ask) => {
             if (!isArmed || text !== "COMMIT") return undefined;
@@ -166,6 +167,7 @@ describe.skipIf(!isWanted("postgres"))("postgres: the server", () => {
       await engine.commit("acme", change([insert("a")]));
       isArmed = true;
       expect(await engine.commit("acme", change([insert("b")]))).toMatchObject({ committed: true });
+      expect(isArmed, "void: no COMMIT failed").toBe(false);
       expect(await soundTrail(engine)).toHaveLength(2);
     },
   );

@@ -19,10 +19,15 @@ export interface OpenedEngine {
   readonly engine: Engine;
 }
 
+interface OpenedHow {
+  readonly patienceMs?: number;
+  readonly watch?: (pool: pg.Pool) => PgPool;
+  /** `never` for what only the general path does, such as its COMMIT. */
+  readonly hot?: "auto" | "never";
+}
+
 /** An engine in a database of its own; everything is closed when the test is over. */
-export async function openEngine(
-  over: { patienceMs?: number; watch?: (pool: pg.Pool) => PgPool } = {},
-): Promise<OpenedEngine> {
+export async function openEngine(over: OpenedHow = {}): Promise<OpenedEngine> {
   const database = await freshDatabase(inject("pgUrl"));
   onTestFinished(() => database.drop());
   return { url: database.url, ...(await engineAt(database.url, over)) };
@@ -31,13 +36,17 @@ export async function openEngine(
 /** Another engine over a database that is there. */
 export async function engineAt(
   url: string,
-  { patienceMs = PATIENCE_MS, watch = (pool: pg.Pool): PgPool => pool as unknown as PgPool } = {},
+  {
+    patienceMs = PATIENCE_MS,
+    watch = (pool: pg.Pool): PgPool => pool as unknown as PgPool,
+    hot = "auto",
+  }: OpenedHow = {},
 ): Promise<Omit<OpenedEngine, "url">> {
   const pool = new pg.Pool({ connectionString: url, max: 8, pipeline: true });
   const clients: pg.PoolClient[] = [];
   pool.on("error", () => {}).on("connect", (client) => clients.push(client));
   onTestFinished(() => endPool(pool));
-  const parts = { schema: SCHEMA, random: systemRandom, timers: systemTimers, patienceMs };
+  const parts = { schema: SCHEMA, random: systemRandom, timers: systemTimers, patienceMs, hot };
   const engine = await postgresEngine({ pool: watch(pool), ...parts });
   onTestFinished(() => engine.close());
   return { pool, clients, engine };
