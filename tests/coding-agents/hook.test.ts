@@ -357,9 +357,9 @@ describe("the guard", { timeout: 30_000 }, () => {
     ["it answers and fails", `printf %s ${quoted}; exit 1`],
     ["it is killed", "kill -9 $$"],
     ["it is stopped", "kill -STOP $$"],
-    ["it hangs", "exec sleep 30"],
-    ["it hangs, and its child keeps the pipe", "sleep 30 2>/dev/null; exit 0"],
-    ["it ends, and its child keeps the pipe", `sleep 30 2>/dev/null & printf %s ${quoted}`],
+    ["it hangs", "exec sleep 12"],
+    ["it hangs, and its child keeps the pipe", "sleep 12 2>/dev/null; exit 0"],
+    ["it ends, and its child keeps the pipe", `sleep 12 2>/dev/null & printf %s ${quoted}`],
     ["its shell is killed", "kill -9 $PPID; sleep 1"],
   ])("%s: refused, with exit 2, a text and no other answer", async (_, text) => {
     const begun = performance.now();
