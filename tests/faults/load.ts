@@ -51,6 +51,7 @@ export interface LoadOptions {
   readonly pace: { readonly pauseMs: number } | { readonly everyMs: number };
   /** Between two looks of a reviewer at the inbox. */
   readonly lookEveryMs?: number;
+  readonly mayBeTooLate?: Asked["mayBeTooLate"];
   readonly dice: Dice;
 }
 
@@ -72,7 +73,8 @@ export interface Load {
 const SESSION_CALLS = 500;
 
 export function startLoad(options: LoadOptions): Load {
-  const { door, name, agents, reviewers, wants, pace, lookEveryMs = 10, dice } = options;
+  const { door, name, agents, reviewers, wants, pace, dice } = options;
+  const { lookEveryMs = 10, mayBeTooLate = false } = options;
   const asked: Asked[] = [];
   const latencies: number[] = [];
   const refused: Record<string, number> = {};
@@ -117,6 +119,7 @@ export function startLoad(options: LoadOptions): Load {
       const one: Asked = {
         id: `${name}-${number}-${n}`,
         session: own,
+        mayBeTooLate,
         told: [],
         ...want,
       };
