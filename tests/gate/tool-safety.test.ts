@@ -133,6 +133,7 @@ test("a file, a row and a remote record declare their safety by the same members
     const { preview } = (await gate.interactions.shown(id)) ?? {};
     expect(preview, calls[at]?.[0]).toMatchObject({ safetyClass: "reversible" });
     expect(JSON.stringify(preview?.dryRun), calls[at]?.[0]).toMatch(/\b(old|one)\b/);
+    expect(JSON.stringify(preview?.dryRun), calls[at]?.[0]).not.toContain("unavailable");
     expect(await approve(gate, id), calls[at]?.[0]).toMatchObject([{ answer: "done" }]);
   }
   expect(await read()).toEqual(["new", "new", "new"]);
