@@ -126,7 +126,7 @@ export const MCP_BUGS: readonly Bug[] = [
     file: "src/mcp/gateway.ts",
     right: 'const isPlain = params["name"] === name && key === undefined;',
     wrong: 'const isPlain = params["name"] === name;',
-    caughtBy: { file: "tests/mcp/lost.test.ts", title: "under the same key" },
+    caughtBy: { file: "tests/mcp/lost.test.ts", title: "that its client still waits for" },
   },
   {
     name: "mcp-probe-guesses",

@@ -279,23 +279,47 @@ test("mcp: an upstream over HTTP that hangs up in a call leaves it unknown, and 
   expect((await pay({ n: 2 })).text).toContain("Not executed");
 });
 
-test("mcp: a chain of two gateways over stdio and HTTP passes calls on, and each asks for itself", async () => {
-  const inner = await httpWorld();
-  const outer = await httpWorld({
-    upstreams: [
+test("mcp: a client over stdio and a server over HTTP: a read passes, a write waits, runs once after the approval and never after a rejection", async () => {
+  // The server is a gateway of its own that lets everything pass.
+  const inner = await httpWorld({ tools: { ...READS, append: { effect: "read" } } });
+  const outer = await mcpWorld({
+    upstreams: () => [
       {
         name: "inner",
         url: inner.url,
         headers: { authorization: `Bearer ${inner.token}` },
-        tools: { append: { effect: "read" }, count: { effect: "read" } },
+        tools: READS,
       },
     ],
   });
-  const call = { name: "append", arguments: { line: "x" } };
-  const asked = await outer.stateless("tools/call", call);
-  expect(resultIn(asked.messages[0] ?? {}).text, JSON.stringify([asked, outer.problems])).toContain(
-    "waits for approval",
-  );
+  expect(await outer.client.call("count")).toMatchObject({ text: "0", isError: false });
+  for (const [line, verdict] of [
+    ["x", "approve"],
+    ["y", "reject"],
+  ] as const) {
+    expect((await outer.client.call("append", { line })).text).toContain("waits for approval");
+    expect(inner.lines("http-wire.log").join()).not.toContain(`"line":"${line}"`);
+    await outer.decide(verdict);
+    const told = await outer.client.call("append", { line });
+    expect(told.text).toContain(verdict === "approve" ? "appended x" : "not now");
+  }
+  expect(inner.lines("http-ledger.txt")).toEqual(["x"]);
+});
+
+test("mcp: a chain of two gateways passes calls on, and each asks for itself", async () => {
+  const inner = await httpWorld();
+  const outer = await mcpWorld({
+    upstreams: () => [
+      {
+        name: "inner",
+        url: inner.url,
+        headers: { authorization: `Bearer ${inner.token}` },
+        tools: { append: { effect: "read" } },
+      },
+    ],
+  });
+  const asked = await outer.client.call("append", { line: "x" });
+  expect(asked.text, JSON.stringify(outer.problems)).toContain("waits for approval");
   expect(inner.lines("http-ledger.txt")).toEqual([]);
   await inner.decide("approve");
   await expect.poll(() => inner.lines("http-ledger.txt")).toEqual(["x"]);

@@ -105,12 +105,16 @@ async function formOf(client: McpClient) {
   return { message, answer };
 }
 
+/** What each request of a stateless client carries that can show forms. */
+const ABLE = { ...META, "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+
 const accepted = (hash: string) => ({ action: "accept", content: { hash: hash.slice(0, 8) } });
 
 test("mcp inbox: a token that reads what all agents do is refused before anything is served; an agent's own is not", async () => {
   const { asToken } = await inboxWorld();
   for (const roles of [["local"], ["operator"], ["auditor"], ["operator", "auditor"]] as const) {
-    const { served } = serve(await asToken(...roles));
+    const { client: unserved, served } = serve(await asToken(...roles));
+    unserved.end();
     await expect(served, roles.join()).rejects.toMatchObject({ code: "not_allowed" });
   }
   const { client } = serve(await asToken("agent"));
@@ -176,7 +180,8 @@ test("mcp inbox: an approval is refused for another hash, a client without forms
   expect((await without.call("inbox_approve", { id, hash })).text).toContain("shows no forms");
   const { client } = serve(await asPerson(), true);
   await handshake(client);
-  const wrong = await client.call("inbox_approve", { id, hash: "0".repeat(64) });
+  const other = { id, hash: "0".repeat(64) };
+  const wrong = await client.call("inbox_approve", other, { _meta: ABLE });
   expect(wrong.text).toContain("not the hash of this question");
   expect(client.heard).toEqual([]);
   for (const [reply, said] of [
@@ -205,9 +210,8 @@ test("mcp inbox: a stateless client gets the form as a round of input, which cou
   const { interactionId: id, hash } = await ask("other", 7);
   const second = await ask("helper", 5);
   const { client } = serve(await asPerson(), true);
-  const able = { ...META, "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
   const call = async (input: object, more: object = {}) => {
-    const params = { name: "inbox_approve", arguments: input, _meta: able, ...more };
+    const params = { name: "inbox_approve", arguments: input, _meta: ABLE, ...more };
     const { result } = await client.request("tools/call", params);
     return result as Record<string, unknown> & { requestState?: string };
   };

@@ -28,8 +28,9 @@ const IN_LEDGER = {
   happened: { at: "{output}", has: "{input.line}" },
 };
 
-async function lostWorld(tools: object, definitions: readonly object[] = DEFINITIONS) {
+async function lostWorld(tools: object, definitions: readonly object[] = DEFINITIONS, holdMs = 0) {
   const world = await mcpWorld({
+    config: { holdMs },
     handshake: "none",
     upstreams: ({ env }) => [
       {
@@ -75,11 +76,24 @@ test("mcp lost call: a tool with a key is sent again under the same key, which t
   const answer = await approved(world, "once", { line: "a" });
   expect(answer).toMatchObject({ text: "paid a before", isError: false });
   expect(world.ledger()).toEqual(["a"]);
+  expectOneKey(world);
+  expect(await questions(world)).toEqual([]);
+});
+
+function expectOneKey(world: McpWorld): void {
   const sent = world.calls().map(({ arguments: input }) => input as { key: string });
   expect(sent).toHaveLength(2);
   expect(sent[0]?.key).toMatch(/^default\/./);
   expect(sent[1]).toEqual(sent[0]);
-  expect(await questions(world)).toEqual([]);
+}
+
+test("mcp lost call: a call that its client still waits for has the key too, in the client's own message", async () => {
+  const world = await lostWorld({ once: { key: "key" } }, DEFINITIONS, 60_000);
+  const answer = world.client.call("once", { line: "a" });
+  await expect.poll(() => questions(world)).toEqual(["confirm"]);
+  await world.decide("approve");
+  expect(await answer).toMatchObject({ text: "paid a before", isError: false });
+  expectOneKey(world);
 });
 
 test("mcp lost call: a call that brings a key of its own never reaches the upstream", async () => {
