@@ -206,6 +206,12 @@ export const GOALS: readonly Goal[] = [
     least: { proof: { calls: 20 }, full: { calls: 20 } },
   },
   {
+    id: "MCP-servers",
+    what: "published MCP servers behind the gateway",
+    zero: ["bytes upstream before approval", "ungated effects", "effects twice"],
+    least: { proof: { servers: 7 }, full: { servers: 7 } },
+  },
+  {
     id: "MCP-fuzz",
     what: "hostile messages from both sides of the gateway",
     zero: ["crashes", "unanswered"],

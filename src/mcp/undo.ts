@@ -228,7 +228,8 @@ export const PROFILES: Readonly<Record<string, Readonly<Record<string, McpToolCo
       sql: ["sql"],
       undo: {
         irreversible: true,
-        manualGuide: "Write the statement that puts the rows back, or restore them from a backup.",
+        manualGuide:
+          "No undo: the server does not say which rows a statement has changed. Write the statement that puts them back, or restore them from a backup.",
       },
     },
   },

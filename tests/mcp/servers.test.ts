@@ -1,5 +1,5 @@
-// Published MCP servers behind the gate, each with a tap on its input: nothing of a call may reach it before the approval. They are in tools/mcp, installed on demand: by `npm run proof`, or by hand with
-// `npm ci --prefix tools/mcp`.
+// Published MCP servers behind the gate, each with a tap on its input: nothing of a call may reach it before the approval. They
+// are in tools/mcp, installed on demand: by `npm run proof`, or by hand with `npm ci --prefix tools/mcp`.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,249 +9,317 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { install } from "../../scripts/install.mjs";
+import { canonicalJson } from "../../src/util/canonical-json.ts";
+import type { JsonObject } from "../../src/util/json.ts";
 import { unpackedChromium } from "../console/browser.ts";
 import { freshDatabase } from "../support/postgres-database.ts";
+import { record } from "../support/record.ts";
 import { SCALE } from "../support/scale.ts";
-import { type McpWorld, mcpWorld } from "./world.ts";
+import { type McpWorld, mcpWorld, type Result } from "./world.ts";
 
 const home = path.resolve(import.meta.dirname, "../../tools/mcp");
 const packages = path.join(home, "node_modules");
-if (SCALE !== "test") await install(home, "MCP servers (once, ~60 s)", process.env);
-const installed = existsSync(path.join(packages, "@modelcontextprotocol/server-filesystem"));
-// skip: the servers of tools/mcp are not installed (217 MB); the proof installs them
-const published = test.skipIf(!installed);
-
 const bin = (name: string) => path.join(packages, name, "dist/index.js");
 const TAP = path.join(import.meta.dirname, "wire-tap.mjs");
 
-/** Calls of a tool that reached the server. */
-const reached = (world: McpWorld, tool: string) =>
-  world
-    .lines("tap.log")
-    .filter((line) => line.includes('"tools/call"') && line.includes(`"name":"${tool}"`));
+if (SCALE !== "test") await install(home, "MCP servers (once, ~60 s)", process.env);
+// skip: the servers of tools/mcp are 217 MB and take half a minute; the proof installs and starts them
+const atScale = test.skipIf(SCALE === "test");
 
-const behind = (name: string, args: (folder: string) => string[], more: object = {}) =>
-  mcpWorld({
-    upstreams: ({ env }) => {
-      const folder = path.dirname(env["LEDGER"] ?? "");
-      const own = { MEMORY_FILE_PATH: path.join(folder, "memory.jsonl") };
-      const tapped = [TAP, path.join(folder, "tap.log"), process.execPath, ...args(folder)];
-      return [{ name, command: process.execPath, args: tapped, cwd: folder, env: own, ...more }];
-    },
-  });
-
-const files = () =>
-  behind("files", (folder) => [bin("@modelcontextprotocol/server-filesystem"), folder], {
-    profile: "filesystem",
-  });
-
-async function rolledBack(world: McpWorld) {
-  const [decision] = await world.gate.decisions.list({ limit: 1 });
-  const session = world.gate.sessions.open({ id: decision?.sessionId ?? "", agent: "operator" });
-  return session.rollback("person:ada");
+/** One server, and two calls of it that a person decides about. */
+interface Row {
+  /** How many tools it offers. */
+  readonly tools: number;
+  readonly profile?: string;
+  /** What is known of its tools where there is no profile. */
+  readonly own?: object;
+  /** Prepares its folder and says how it is started. */
+  open(folder: string): Promise<{ readonly args: readonly string[]; readonly seen: Seen }>;
 }
 
-published(
-  "mcp server-filesystem: reads pass, a write waits, runs once, and is rolled back to the earlier content",
-  async () => {
-    const world = await files();
-    const { client, decide } = world;
-    const file = world.file("note.txt");
-    writeFileSync(file, "before\n");
-    const read = await client.call("read_text_file", { path: file });
-    expect(read).toMatchObject({ text: "before\n", isError: false });
-    const input = { path: file, content: "after\n" };
-    expect((await client.call("write_file", input)).text).toContain("waits for approval");
-    expect(readFileSync(file, "utf8")).toBe("before\n");
-    expect(reached(world, "write_file")).toEqual([]);
-    await decide("approve");
-    expect((await client.call("write_file", input)).isError).toBe(false);
-    expect(readFileSync(file, "utf8")).toBe("after\n");
-    expect(reached(world, "write_file")).toHaveLength(1);
-    await rolledBack(world);
-    await expect.poll(() => readFileSync(file, "utf8")).toBe("before\n");
-  },
-);
+/** What a test of one server looks at, once its folder is there. */
+interface Seen {
+  readonly read: Called;
+  /** The same tool with other arguments: the first is approved, the second rejected. */
+  readonly tool: string;
+  readonly yes: JsonObject;
+  readonly no: JsonObject;
+  /** The read tool of its snapshot, which is called before the approval. */
+  readonly snapshot?: string;
+  /** How often the first and the second have happened, as the target itself shows it. */
+  happened(world: McpWorld): Promise<readonly [yes: number, no: number]>;
+  /** Whether what was there before is back; without it the call is irreversible, for this reason. */
+  readonly undone?: (world: McpWorld) => Promise<boolean>;
+  readonly whyNot?: string;
+}
 
-published(
-  "mcp server-filesystem: a rejected write never happens, and every tool of the server is offered",
-  async () => {
-    const world = await files();
-    const { client, decide, problems } = world;
-    const listed = (await client.request("tools/list")) as unknown as {
-      result: { tools: unknown[] };
-    };
-    expect(listed.result.tools).toHaveLength(14);
-    const file = world.file("new.txt");
-    await client.call("write_file", { path: file, content: "x" });
-    await decide("reject");
-    expect((await client.call("write_file", { path: file, content: "x" })).text).toContain(
-      "not now",
-    );
-    expect(existsSync(file)).toBe(false);
-    expect(reached(world, "write_file")).toEqual([]);
-    expect(problems).toEqual([]);
-  },
-);
+interface Called {
+  readonly tool: string;
+  readonly input: JsonObject;
+}
 
-published("mcp server-memory: what was created is deleted by a rollback", async () => {
-  const world = await behind("memory", () => [bin("@modelcontextprotocol/server-memory")], {
-    profile: "memory",
-  });
-  const { client, decide } = world;
-  const input = { entities: [{ name: "ada", entityType: "person", observations: [] }] };
-  expect((await client.call("create_entities", input)).isError).toBe(true);
-  expect((await client.call("read_graph")).text).not.toContain("ada");
-  expect(reached(world, "create_entities")).toEqual([]);
-  await decide("approve");
-  expect((await client.call("create_entities", input)).structured).toMatchObject(input);
-  expect((await client.call("read_graph")).text).toContain("ada");
-  expect((await rolledBack(world)).undone).toHaveLength(1);
-  expect((await client.call("read_graph")).text).not.toContain("ada");
-});
+const count = (text: string, part: string) => text.split(part).length - 1;
+const isThere = async (client: McpWorld["client"], { tool, input }: Called, part: string) =>
+  count((await client.call(tool, input)).text, part);
 
-published(
-  "mcp server-everything: a call waits and returns the server's own answer after the approval",
-  async () => {
-    const world = await behind("everything", () => [
-      bin("@modelcontextprotocol/server-everything"),
-    ]);
-    const { client, decide, problems } = world;
-    expect((await client.call("echo", { message: "hello" })).text).toContain("waits for approval");
-    expect(reached(world, "echo")).toEqual([]);
-    await decide("approve");
-    expect((await client.call("echo", { message: "hello" })).text).toContain("hello");
-    expect(problems).toEqual([]);
-  },
-);
-
-published("mcp git-mcp-server: without a profile none of its hints lets a call pass", async () => {
-  const world = await behind("git", () => [bin("@cyanheads/git-mcp-server")]);
-  const { client, problems } = world;
-  const listed = (await client.request("tools/list")) as unknown as {
-    result: { tools: unknown[] };
-  };
-  expect(problems).toEqual([]);
-  expect(listed.result.tools).toHaveLength(28);
-  const input = { path: world.folder };
-  expect((await client.call("git_init", input)).text).toContain("waits for approval");
-  expect((await client.call("git_status", input)).text).toContain("waits for approval");
-  expect(existsSync(world.file(".git"))).toBe(false);
-  expect(reached(world, "git_status")).toEqual([]);
-});
-
-published(
-  "mcp git-mcp-server: with its profile a commit waits, is made once, and is rolled back into the index",
-  async () => {
-    const world = await behind("git", () => [bin("@cyanheads/git-mcp-server")], { profile: "git" });
-    const { client, decide } = world;
-    const repository = world.file("repository");
-    mkdirSync(repository);
-    const git = (...args: string[]) =>
-      execFileSync(
-        "git",
-        ["-C", repository, "-c", "user.name=a", "-c", "user.email=a@b", ...args],
-        {
-          encoding: "utf8",
+const dbhub = (dsnOf: (folder: string) => Promise<string>): Row => ({
+  tools: 2,
+  profile: "dbhub",
+  async open(folder) {
+    const sql = "select name as found from item";
+    const rows = { tool: "execute_sql", input: { sql } };
+    return {
+      args: [bin("@bytebase/dbhub"), "--transport", "stdio", "--dsn", await dsnOf(folder)],
+      seen: {
+        read: { tool: "execute_sql", input: { sql: "select 1 as one" } },
+        tool: "execute_sql",
+        yes: { sql: "create table item as select 'yes' as name" },
+        no: { sql: "create table other as select 'no' as name" },
+        async happened({ client }) {
+          const objects = { tool: "search_objects", input: { object_type: "table" } };
+          const [yes, no] = [
+            await isThere(client, rows, "yes"),
+            await isThere(client, objects, "other"),
+          ];
+          return [yes, no];
         },
-      );
-    git("init", "-q");
-    git("config", "user.name", "a");
-    git("config", "user.email", "a@b");
-    git("commit", "-q", "--allow-empty", "-m", "first");
-    writeFileSync(path.join(repository, "note.txt"), "x\n");
-    git("add", "note.txt");
-    const status = await client.call("git_status", { path: repository });
-    expect(status).toMatchObject({ isError: false });
-    const input = { path: repository, message: "second" };
-    expect((await client.call("git_commit", input)).text).toContain("waits for approval");
-    expect(reached(world, "git_commit")).toEqual([]);
-    expect(git("log", "--format=%s")).toBe("first\n");
-    await decide("approve");
-    expect((await client.call("git_commit", input)).isError).toBe(false);
-    expect(git("log", "--format=%s")).toBe("second\nfirst\n");
-    expect(reached(world, "git_commit")).toHaveLength(1);
-    await rolledBack(world);
-    await expect.poll(() => git("log", "--format=%s")).toBe("first\n");
-    expect(git("status", "--short")).toBe("A  note.txt\n");
+        whyNot: "does not say which rows",
+      },
+    };
   },
-);
+});
 
-const DATABASES = {
-  SQLite: async (folder: string) => ({
-    dsn: `sqlite://${path.join(folder, "shop.db")}`,
-    drop: async () => {},
+const SERVERS: Readonly<Record<string, Row>> = {
+  "server-filesystem": {
+    tools: 14,
+    profile: "filesystem",
+    async open(folder) {
+      const [note, other] = [path.join(folder, "note.txt"), path.join(folder, "other.txt")];
+      writeFileSync(note, "before\n");
+      const now = () => readFileSync(note, "utf8");
+      return {
+        args: [bin("@modelcontextprotocol/server-filesystem"), folder],
+        seen: {
+          read: { tool: "read_text_file", input: { path: note } },
+          tool: "write_file",
+          yes: { path: note, content: "after\n" },
+          no: { path: other, content: "x" },
+          snapshot: "read_text_file",
+          happened: async () => [count(now(), "after"), existsSync(other) ? 1 : 0],
+          undone: async () => now() === "before\n",
+        },
+      };
+    },
+  },
+  "server-memory": {
+    tools: 9,
+    profile: "memory",
+    async open() {
+      const graph = { tool: "read_graph", input: {} };
+      const entity = (name: string): JsonObject => ({
+        entities: [{ name, entityType: "person", observations: [] }],
+      });
+      return {
+        args: [bin("@modelcontextprotocol/server-memory")],
+        seen: {
+          read: graph,
+          tool: "create_entities",
+          yes: entity("ada"),
+          no: entity("eve"),
+          happened: async ({ client }) => [
+            await isThere(client, graph, '"ada"'),
+            await isThere(client, graph, '"eve"'),
+          ],
+          undone: async ({ client }) => (await isThere(client, graph, '"ada"')) === 0,
+        },
+      };
+    },
+  },
+  "server-everything": {
+    // One of them is for clients that show forms.
+    tools: 14,
+    own: { echo: { effect: "read" } },
+    async open() {
+      return {
+        args: [bin("@modelcontextprotocol/server-everything")],
+        seen: {
+          read: { tool: "echo", input: { message: "hello" } },
+          tool: "get-sum",
+          yes: { a: 1, b: 2 },
+          no: { a: 3, b: 4 },
+          // It keeps nothing: what reached it is all that happened.
+          happened: async (world) => [
+            count(reached(world, "get-sum").join(), '"a":1'),
+            count(reached(world, "get-sum").join(), '"a":3'),
+          ],
+          whyNot: "",
+        },
+      };
+    },
+  },
+  "git-mcp-server": {
+    tools: 28,
+    profile: "git",
+    async open(folder) {
+      const repository = path.join(folder, "repository");
+      mkdirSync(repository);
+      const git = (...args: string[]) =>
+        execFileSync("git", ["-C", repository, ...args], { encoding: "utf8" });
+      git("init", "-q");
+      git("config", "user.name", "a");
+      git("config", "user.email", "a@b");
+      git("commit", "-q", "--allow-empty", "-m", "first");
+      writeFileSync(path.join(repository, "note.txt"), "x\n");
+      git("add", "note.txt");
+      const log = () => git("log", "--format=%s");
+      return {
+        args: [bin("@cyanheads/git-mcp-server")],
+        seen: {
+          read: { tool: "git_status", input: { path: repository } },
+          tool: "git_commit",
+          yes: { path: repository, message: "second" },
+          no: { path: repository, message: "third" },
+          snapshot: "git_log",
+          happened: async () => [count(log(), "second"), count(log(), "third")],
+          undone: async () => log() === "first\n" && git("status", "--short") === "A  note.txt\n",
+        },
+      };
+    },
+  },
+  "dbhub on SQLite": dbhub(async (folder) => {
+    writeFileSync(path.join(folder, "shop.db"), "");
+    return `sqlite://${path.join(folder, "shop.db")}`;
   }),
-  PostgreSQL: async () => {
+  "dbhub on PostgreSQL": dbhub(async () => {
     const { url, drop } = await freshDatabase(inject("pgUrl"));
-    return { dsn: url, drop };
+    onTestFinished(drop);
+    return url;
+  }),
+  playwright: {
+    tools: 25,
+    own: { browser_tabs: { effect: "read" } },
+    async open() {
+      const visits: string[] = [];
+      const site = createServer(({ url = "" }, response) => {
+        visits.push(url);
+        response.setHeader("content-type", "text/html").end("<title>Shop</title><p>hello</p>");
+      });
+      await new Promise<void>((resolve) => void site.listen(0, "127.0.0.1", resolve));
+      onTestFinished(() => void site.close());
+      const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
+      const chromium = unpackedChromium() ?? "";
+      const flags = ["--headless", "--isolated", "--no-sandbox", "--executable-path", chromium];
+      const times = (page: string) => visits.filter((one) => one === page).length;
+      return {
+        args: [path.join(packages, "@playwright/mcp/cli.js"), ...flags],
+        seen: {
+          read: { tool: "browser_tabs", input: { action: "list" } },
+          tool: "browser_navigate",
+          yes: { url: `${url}shop` },
+          no: { url: `${url}other` },
+          happened: async () => [times("/shop"), times("/other")],
+          whyNot: "",
+        },
+      };
+    },
   },
 };
 
-for (const [kind, open] of Object.entries(DATABASES)) {
-  published(
-    `mcp dbhub on ${kind}: a statement waits, runs once after the approval and never after a rejection`,
+/** Calls of a tool that reached the server, by their arguments. */
+function reached(world: McpWorld, tool: string): readonly string[] {
+  return world
+    .lines("tap.log")
+    .filter((line) => line.includes('"tools/call"'))
+    .map((line) => JSON.parse(line).params as { name: string; arguments: JsonObject })
+    .filter(({ name }) => name === tool)
+    .map((params) => canonicalJson(params.arguments));
+}
+
+for (const [name, { tools, profile, own, open }] of Object.entries(SERVERS)) {
+  atScale(
+    `mcp ${name} behind the gate: its tools are listed, a read passes, of a write nothing arrives before the approval, it runs once, never after a rejection, and a rollback restores or says why not`,
     async () => {
-      const place = mkdtempSync(path.join(tmpdir(), "sallyport-dbhub-"));
-      const { dsn, drop } = await open(place);
-      onTestFinished(async () => {
-        await drop();
-        rmSync(place, { recursive: true, force: true });
+      const folder = mkdtempSync(path.join(tmpdir(), "sallyport-server-"));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const { args, seen } = await open(folder);
+      const { read, tool, yes, no, snapshot, happened, undone } = seen;
+      const world = await mcpWorld({
+        upstreams: ({ env }) => {
+          const log = path.join(path.dirname(env["LEDGER"] ?? ""), "tap.log");
+          return [
+            {
+              name: "up",
+              command: process.execPath,
+              args: [TAP, log, process.execPath, ...args],
+              cwd: folder,
+              env: { MEMORY_FILE_PATH: path.join(folder, "memory.jsonl") },
+              ...(profile === undefined ? { tools: own } : { profile }),
+            },
+          ];
+        },
       });
-      if (kind === "SQLite") writeFileSync(path.join(place, "shop.db"), "");
-      const args = [bin("@bytebase/dbhub"), "--transport", "stdio", "--dsn", dsn];
-      const world = await behind("db", () => args, { profile: "dbhub" });
-      const { client, decide } = world;
-      const run = async (sql: string, verdict: "approve" | "reject") => {
-        const before = reached(world, "execute_sql").length;
-        expect((await client.call("execute_sql", { sql })).text).toContain("waits for approval");
-        expect(reached(world, "execute_sql")).toHaveLength(before);
+      const { client, decide, problems } = world;
+      const listed = (await client.request("tools/list"))["result"] as { tools: unknown[] };
+      expect(listed.tools).toHaveLength(tools);
+      expect(problems).toEqual([]);
+      expect((await client.call(read.tool, read.input)).isError).toBe(false);
+      expect(reached(world, read.tool)).toContain(canonicalJson(read.input));
+
+      let bytes = 0;
+      const answers: Result[] = [];
+      for (const [input, verdict] of [
+        [yes, "approve"],
+        [no, "reject"],
+      ] as const) {
+        const before = world.lines("tap.log").length;
+        expect((await client.call(tool, input)).text).toContain("waits for approval");
+        const since = world.lines("tap.log").slice(before);
+        const ofCall = since.filter((line) => JSON.parse(line).params?.name !== snapshot);
+        bytes += Buffer.byteLength(ofCall.join(""));
         await decide(verdict);
-        return client.call("execute_sql", { sql });
+        answers.push(await client.call(tool, input));
+      }
+      expect(bytes).toBe(0);
+      expect(answers[0]?.isError, answers[0]?.text).toBe(false);
+      expect(answers[1]?.text).toContain("not now");
+      const arrived = reached(world, tool);
+      expect(arrived.filter((one) => one === canonicalJson(yes))).toHaveLength(1);
+      expect(arrived).not.toContain(canonicalJson(no));
+      const [times, ungated] = await happened(world);
+      expect([times, ungated]).toEqual([1, 0]);
+
+      const [decision] = await world.gate.decisions.list({ limit: 1 });
+      const session = world.gate.sessions.open({ id: decision?.sessionId ?? "", agent: "op" });
+      const report = await session.rollback("person:ada");
+      if (undone === undefined) {
+        expect(report.undone).toEqual([]);
+        expect(JSON.stringify(report)).toContain(seen.whyNot ?? "");
+        expect(await happened(world)).toEqual([1, 0]);
+      } else await expect.poll(() => undone(world)).toBe(true);
+      const figures = {
+        servers: 1,
+        "bytes upstream before approval": bytes,
+        "ungated effects": ungated,
+        "effects twice": times - 1,
       };
-      expect((await run("create table item (n integer)", "approve")).isError).toBe(false);
-      await run("insert into item values (1)", "approve");
-      await run("insert into item values (2)", "reject");
-      const rows = await client.call("execute_sql", { sql: "select n, 'row' as kind from item" });
-      expect(rows.isError).toBe(false);
-      expect(rows.text.match(/"row"/g)).toHaveLength(1);
-      expect((await client.call("search_objects", { object_type: "table" })).text).toContain(
-        "item",
-      );
+      record({ goal: "MCP-servers", what: name, figures });
     },
+    120_000,
   );
 }
 
-published(
-  "mcp playwright: the browser opens a page only after the approval",
-  async () => {
-    const chromium = unpackedChromium();
-    let visits = 0;
-    const site = createServer((_, response) => {
-      visits += 1;
-      response.setHeader("content-type", "text/html").end("<title>Shop</title><p>hello</p>");
-    });
-    await new Promise<void>((resolve) => void site.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void site.close());
-    const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
-    const flags = ["--headless", "--isolated", "--no-sandbox", "--executable-path", chromium ?? ""];
-    const world = await behind("browser", () => [
-      path.join(packages, "@playwright/mcp/cli.js"),
-      ...flags,
-    ]);
-    const { client, decide } = world;
-    expect((await client.call("browser_navigate", { url })).text).toContain("waits for approval");
-    expect([visits, reached(world, "browser_navigate")]).toEqual([0, []]);
-    await decide("approve");
-    const opened = await client.call("browser_navigate", { url });
-    expect(opened.text).toContain("Shop");
-    expect(reached(world, "browser_navigate")).toHaveLength(1);
-    expect(visits).toBeGreaterThan(0);
-    await client.call("browser_navigate", { url: `${url}other` });
-    await decide("reject");
-    const refused = await client.call("browser_navigate", { url: `${url}other` });
-    expect(refused.text).toContain("not now");
-    expect(reached(world, "browser_navigate")).toHaveLength(1);
-  },
-  120_000,
-);
+atScale("mcp git-mcp-server without a profile: none of its hints lets a call pass", async () => {
+  const world = await mcpWorld({
+    upstreams: ({ env }) => {
+      const log = path.join(path.dirname(env["LEDGER"] ?? ""), "tap.log");
+      const args = [TAP, log, process.execPath, bin("@cyanheads/git-mcp-server")];
+      return [{ name: "git", command: process.execPath, args }];
+    },
+  });
+  const input = { path: world.folder };
+  for (const tool of ["git_status", "git_init"]) {
+    expect((await world.client.call(tool, input)).text).toContain("waits for approval");
+    expect(reached(world, tool)).toEqual([]);
+  }
+  expect(existsSync(world.file(".git"))).toBe(false);
+});
