@@ -13,6 +13,22 @@ export const RECORDS_BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/audit/low-entropy.test.ts", title: "four-digit pin" },
   },
   {
+    name: "machine-verdict-not-kept",
+    what: "what the business validator said is not kept with the decision that a person decides",
+    file: "src/store/decisions.ts",
+    right: "{ asked: 1, unasked: null, ...kept }",
+    wrong: "{ asked: 1, unasked: null }",
+    caughtBy: { file: "tests/gate/machine-verdict.test.ts", title: "it is on the record" },
+  },
+  {
+    name: "machine-verdict-not-compared",
+    what: "a call runs although the machine's verdict on its decision is not the one that was shown",
+    file: "src/gate/run.ts",
+    right: '(machine.validator === "" || isDeepStrictEqual(machine, preview.machine)) &&',
+    wrong: "",
+    caughtBy: { file: "tests/gate/tampering.test.ts", title: "in memory" },
+  },
+  {
     name: "rule-by-spelling",
     what: "a standing rule serves its author under another spelling",
     file: "src/policy/review-rules.ts",

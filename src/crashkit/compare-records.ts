@@ -76,6 +76,7 @@ function compareDecision(
     const policy = asWritten(verdict["policy_version"]);
     same(id, "policy version", stored.policyVersion.toWellFormed(), policy);
   }
+  compareMachine(decision, told("decision.previewed", "machine"), same);
   // The requesters determine who may approve.
   const metadata = told("decision.staged", "metadata");
   const { chain, owner, requester, editors = [] } = (metadata ?? {}) as Decision["metadata"];
@@ -96,6 +97,18 @@ function compareDecision(
   if (shown === undefined) return;
   const preview = look.preview(id);
   same(id, "preview", preview === undefined ? "none" : previewHash(preview), shown);
+}
+
+/** What the business validator said before people did. Earlier versions recorded it in the log and with the question alone. */
+function compareMachine({ id, machineVerdict }: Decision, told: unknown, same: Same): void {
+  const { validator, score, severity, reason, policyVersion } = machineVerdict;
+  if (validator === "") return;
+  const shown = (told ?? { validator: "" }) as Record<string, unknown>;
+  same(id, "machine reviewer", validator, shown["validator"]);
+  same(id, "machine score", score, shown["score"]);
+  same(id, "machine severity", severity, shown["severity"]);
+  same(id, "machine reason", reason, asWritten(shown["reason"]));
+  same(id, "machine policy version", policyVersion, asWritten(shown["policyVersion"]));
 }
 
 function compareQuestion(

@@ -1,6 +1,7 @@
 // Step "run": executes an approved decision, call by call, after comparing it with what was shown. Before it: decide, or recover
 // in another process. After it: attempt, for each call.
 
+import { isDeepStrictEqual } from "node:util";
 import type { Decision, DecisionId, DecisionState } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { type Interaction, previewHash } from "../model/interaction.ts";
@@ -291,8 +292,11 @@ export function forgeryOf(
 ): string | undefined {
   const { preview, hash } = shown;
   const isWhole = previewHash(preview) === hash && hash === approved;
+  const { machineVerdict: machine } = decision;
   const isSame =
     sha256Hex(decision.diff.raw) === preview.actionHash &&
+    // Decisions of earlier versions have it in the preview alone.
+    (machine.validator === "" || isDeepStrictEqual(machine, preview.machine)) &&
     decision.sessionId === preview.sessionId &&
     canonicalJson(askersOf(requestedBy(decision))) === canonicalJson(preview.askers);
   if (isWhole && isSame) return undefined;

@@ -364,7 +364,7 @@ export function showingOf(
       requires,
       ...(assignedTo === undefined ? {} : { assignedTo }),
       ...(escalation === undefined ? {} : { escalation }),
-      // The decision's business verdict is the person's; the machine's verdict is kept with the interaction.
+      // Where the stored preview has it from; the decision has it as `machineVerdict`.
       metadata: {
         ...proposal.facts,
         machine: verdictFacts(machine),

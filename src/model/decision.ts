@@ -105,6 +105,8 @@ export const DECISIONS = record(
     /** `NO_VERDICT` until the tier has reviewed, recognisable by its empty validator name. */
     techVerdict: data<Verdict>({ check: isVerdict }).optional(NO_VERDICT),
     bizVerdict: data<Verdict>({ check: isVerdict }).optional(NO_VERDICT),
+    /** Null unless it was shown; see `Decision`. */
+    machineVerdict: data<PackedVerdict>({ check: isPackedVerdict }).optional(),
     /** Undefined unless executed; stored as given and never inspected. */
     executionProof: data<unknown>().optional(),
     /** Empty unless failed. */
@@ -132,7 +134,10 @@ export const DECISIONS = record(
 type StoredDecision = RecordOf<typeof DECISIONS>;
 export type Diff = StoredDecision["diff"];
 export interface Decision
-  extends Omit<StoredDecision, "metadata" | "origin" | "asked" | "unasked" | "awaitsTool"> {
+  extends Omit<
+    StoredDecision,
+    "metadata" | "origin" | "machineVerdict" | "asked" | "unasked" | "awaitsTool"
+  > {
   /** For decisions staged through the engine it mirrors `diff.metadata`. */
   readonly metadata: Metadata;
   /**
@@ -140,12 +145,44 @@ export interface Decision
    * every other decision belongs to its stager, and only guards read it.
    */
   readonly origin?: "port";
+  /**
+   * What the business validator said before it was shown; whoever decided then gave `bizVerdict`, and signed a hash with this in
+   * it. `NO_VERDICT` for a decision that was not shown.
+   */
+  readonly machineVerdict: Verdict;
   /** A process approved it that lacks one of its tools: it waits for one that has them all. */
   readonly awaitsTool?: true;
 }
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null;
+}
+
+/** A verdict as it is stored beside two others: its values without their names. */
+type PackedVerdict = readonly [
+  approved: Verdict["approved"],
+  score: Verdict["score"],
+  severity: Severity,
+  reason: string,
+  validator: string,
+  policyVersion: string,
+];
+
+/** Throws invalid_input. */
+export function packVerdict(given: object): PackedVerdict {
+  const verdict = given as Verdict;
+  checkVerdict(verdict);
+  const { approved, score, severity, reason, validator, policyVersion } = verdict;
+  return [approved, score, severity, reason, validator, policyVersion];
+}
+
+export function unpackVerdict(packed: PackedVerdict): Verdict {
+  const [approved, score, severity, reason, validator, policyVersion] = packed;
+  return { approved, score, reason, severity, validator, policyVersion };
+}
+
+function isPackedVerdict(value: unknown): boolean {
+  return Array.isArray(value) && isVerdict(unpackVerdict(value as unknown as PackedVerdict));
 }
 
 function isVerdict(value: unknown): boolean {
@@ -162,6 +199,7 @@ export function newDraft(sessionId: SessionId, diff: Diff, now: Instant): Decisi
     metadata: diff.metadata,
     techVerdict: NO_VERDICT,
     bizVerdict: NO_VERDICT,
+    machineVerdict: NO_VERDICT,
     executionProof: undefined,
     executionError: "",
     createdAt: now,
@@ -287,6 +325,13 @@ export function verdictProblem(verdict: Verdict): string | undefined {
   if (typeof verdict.policyVersion !== "string") return "policyVersion must be text";
   if (!isName(verdict.validator)) return "validator must name who reviewed";
   return undefined;
+}
+
+/** Throws invalid_input. */
+export function checkVerdict(verdict: Verdict): void {
+  const problem = verdictProblem(verdict);
+  if (problem === undefined) return;
+  throw new SallyportError("invalid_input", { what: "verdict", hint: `${problem}.` });
 }
 
 /**

@@ -72,6 +72,23 @@ export function ddlOf(record: AnyRecord, dialect: Dialect): string {
   ].join("\n");
 }
 
+/** What migrations after the baseline brought: whole records, and columns of records. */
+const LATER = {
+  records: ["definitions"],
+  columns: new Map([["decisions", ["machine_verdict"]]]),
+};
+
+/** The records as the baseline made them. */
+export function baselineOf<R extends AnyRecord>(records: readonly R[]): readonly AnyRecord[] {
+  return records
+    .filter(({ name }) => !LATER.records.includes(name))
+    .map((record) => {
+      const { name, options } = record;
+      const later = LATER.columns.get(name) ?? [];
+      return { name, options, slots: record.slots.filter(({ column }) => !later.includes(column)) };
+    });
+}
+
 /** Columns in their order, each with the fields that are stored in it. */
 function columnsOf({ slots }: AnyRecord): [string, Slot[]][] {
   const columns = new Map<string, Slot[]>();

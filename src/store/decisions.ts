@@ -4,6 +4,7 @@
 import {
   checkDraft,
   checkReason,
+  checkVerdict,
   copyMetadata,
   DECISIONS,
   type Decision,
@@ -12,11 +13,13 @@ import {
   isDecisionState,
   isLegal,
   type Metadata,
+  NO_VERDICT,
+  packVerdict,
   type SessionId,
   TIERS,
   type Tier,
+  unpackVerdict,
   type Verdict,
-  verdictProblem,
 } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import { CALL_KEYS } from "../model/interaction.ts";
@@ -431,19 +434,22 @@ export function rowOfDraft(draft: Decision): Values {
 
 /** Checked again after reading: a row that was changed from outside stops here and goes no further. */
 export function decisionOf(row: Row): Decision {
-  const { origin, metadata, asked, unasked, awaitsTool, ...rest } = DECISIONS.read(row);
+  const { origin, metadata, machineVerdict, asked, unasked, awaitsTool, ...rest } =
+    DECISIONS.read(row);
   return {
     ...rest,
     ...definedFields({ origin }),
     ...(awaitsTool === undefined ? {} : { awaitsTool: true }),
     metadata: metadata ?? rest.diff.metadata,
+    machineVerdict: machineVerdict === undefined ? NO_VERDICT : unpackVerdict(machineVerdict),
   };
 }
 
-export function checkVerdict(verdict: Verdict): void {
-  const problem = verdictProblem(verdict);
-  if (problem === undefined) return;
-  throw new SallyportError("invalid_input", { what: "verdict", hint: `${problem}.` });
+/** It is shown once, while the business tier has it, and keeps that tier's verdict. Throws invalid_input. */
+export function shownStep(id: DecisionId, machine: JsonObject | undefined): Step {
+  const kept = machine && DECISIONS.cells({ machineVerdict: packVerdict(machine) });
+  const where = { state: "pending_ml", asked: 0 };
+  return updateStep(DECISIONS, id, where, { asked: 1, unasked: null, ...kept });
 }
 
 /** The trail holds JSON with one meaning only, so half characters are replaced there (the record keeps them). */

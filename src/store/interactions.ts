@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { checkReason, DECISIONS, type SessionId, type Verdict } from "../model/decision.ts";
+import { checkReason, type SessionId, type Verdict } from "../model/decision.ts";
 import { SallyportError } from "../model/errors.ts";
 import {
   checkQuestion,
@@ -38,6 +38,7 @@ import {
   contentStep,
   engineCallKeys,
   reviewMove,
+  shownStep,
 } from "./decisions.ts";
 import {
   type Along,
@@ -564,7 +565,7 @@ async function show(
   const draft = { ...question, type: "confirm", hash, ...at } as const;
   checkQuestion(draft);
   const inReview: Along = {
-    step: updateStep(DECISIONS, id, { state: "pending_ml", asked: 0 }, { asked: 1, unasked: null }),
+    step: shownStep(id, machine),
     event: () => ({
       type: "decision.previewed",
       subject: id,

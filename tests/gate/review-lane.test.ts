@@ -83,6 +83,7 @@ test("both reviews are asked, in their order, and without a person the call is e
     state: "executed",
     techVerdict: { validator: "tech", policyVersion: "7" },
     bizVerdict: { validator: "business", score: 0.3, approved: true },
+    machineVerdict: { validator: "business", score: 0.3, approved: true },
   });
   expect(await gate.interactions.list()).toEqual([]);
   const shown = await gate.interactions.shown(decision?.id ?? "");

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { createRedactor } from "../../src/audit/redact.ts";
 import { compareRecords } from "../../src/crashkit/compare-records.ts";
 import { collectEvidence } from "../../src/crashkit/evidence.ts";
-import { DECISIONS } from "../../src/model/decision.ts";
+import { DECISIONS, packVerdict } from "../../src/model/decision.ts";
 import type { Interaction } from "../../src/model/interaction.ts";
 import { INTERACTIONS } from "../../src/model/interaction.ts";
 import { OPERATIONS } from "../../src/model/operation.ts";
@@ -36,8 +36,9 @@ async function history() {
   const store = createStore(tap.engine, { redact: createRedactor({}) });
   const outside = { ledger: [], told: [], isAtRest: true };
   const problems = async () => compareRecords(await collectEvidence(store, TENANT, outside));
-  const { bizVerdict: verdict } = await gate.decisions.get(operation?.decisionId ?? "");
-  return { tap, verdict, operation, question, answered: question.id, confirm, problems };
+  const decision = await gate.decisions.get(operation?.decisionId ?? "");
+  const { bizVerdict: verdict, machineVerdict: machine } = decision;
+  return { tap, verdict, machine, operation, question, answered: question.id, confirm, problems };
 }
 
 function factsOf({ displayText, chain, choices, metadata, requires }: Interaction) {
@@ -88,6 +89,14 @@ const CHANGES: readonly {
     table: DECISIONS,
     id: ({ operation }) => operation?.decisionId ?? "",
     set: ({ verdict }) => ({ biz_verdict: encodeValue({ ...verdict, severity: "block" }) }),
+  },
+  {
+    what: "machine reason",
+    table: DECISIONS,
+    id: ({ operation }) => operation?.decisionId ?? "",
+    set: ({ machine }) => ({
+      machine_verdict: encodeValue(packVerdict({ ...machine, reason: "is fine" })),
+    }),
   },
   {
     what: "reason",

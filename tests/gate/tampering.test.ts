@@ -130,6 +130,13 @@ const MUTATIONS_BY_NAME: Readonly<Record<string, Mutation>> = {
       }),
     }),
   },
+  "the machine's verdict, in the decision": {
+    table: DECISIONS,
+    change: ({ machine_verdict: text }) => ({
+      machine_verdict: encodeValue((decodeValue(String(text)) as unknown[]).with(1, 0.99)),
+    }),
+  },
+  "the machine's verdict that was shown": preview({ machine: { score: 0.99 } }),
   "the epoch": preview({ epoch: "another life" }),
   "the shown expiry": preview({ expiresAt: "2030-01-01T00:00:00.000Z" }),
   "the shown dry run": preview({ dryRun: [{ summary: "harmless" }] }),

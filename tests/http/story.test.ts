@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { openHttp } from "./http-world.ts";
 
-test("an agent proposes, a reviewer sees and approves exactly that, an operator undoes it", async () => {
+test("an agent proposes, a reviewer sees and approves exactly that, both verdicts are kept, an operator undoes it [I-02]", async () => {
   const { client, worlds, problems } = await openHttp();
   const [agent, reviewer, operator] = await Promise.all([
     client("acme", "agent"),
@@ -42,6 +42,10 @@ test("an agent proposes, a reviewer sees and approves exactly that, an operator 
 
   const decision = await reviewer.decisions.get({ id: asked.decisionId });
   expect(decision).toMatchObject({ state: "executed", calls: [{ tool: "world.set" }] });
+  expect(decision).toMatchObject({
+    machineVerdict: { approved: true, validator: "limits" },
+    bizVerdict: { approved: true, validator: expect.stringMatching(/^person:/) },
+  });
   expect((await operator.operations.list({ sessionId: session.id })).items).toHaveLength(2);
   const report = await operator.sessions.rollback({ id: session.id });
   expect(report.undone).toHaveLength(1);

@@ -11,12 +11,8 @@ interface Props {
 
 /** The two doors as chips that open: what the technical and the business review said, and on which evidence. */
 export function Reviews({ decision, question }: Props) {
-  const { techVerdict, bizVerdict, state } = decision;
-  // Only confirmations hold facts of the gate; what an agent writes into its question is no review.
-  const machine =
-    question?.type === "confirm"
-      ? (question.metadata["machine"] as Verdict | undefined)
-      : undefined;
+  const { techVerdict, bizVerdict, machineVerdict, state } = decision;
+  const machine = machineVerdict.validator === "" ? earlierOf(question) : machineVerdict;
   const waits = state === "pending_ml" ? "needs a person" : "not reached";
   return (
     <div className="flex flex-wrap gap-2">
@@ -33,6 +29,15 @@ export function Reviews({ decision, question }: Props) {
       )}
     </div>
   );
+}
+
+/**
+ * Where earlier versions kept the machine's verdict. Only confirmations hold facts of the gate; what an agent writes into its
+ * question is no review.
+ */
+function earlierOf(question: Interaction | null): Verdict | undefined {
+  if (question?.type !== "confirm") return undefined;
+  return question.metadata["machine"] as Verdict | undefined;
 }
 
 function Door({ name, verdict, none }: { name: string; verdict: Verdict; none: string }) {

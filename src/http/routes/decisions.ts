@@ -63,12 +63,13 @@ export const decision = z.object({
     DECISIONS,
     // biome-ignore format: a list
     [
-      "metadata", "techVerdict", "bizVerdict", "executionProof", "executionError", "createdAt", "updatedAt",
+      "metadata", "techVerdict", "bizVerdict", "machineVerdict", "executionProof", "executionError", "createdAt", "updatedAt",
     ],
     {
       metadata: jsonObject,
       techVerdict: verdict,
       bizVerdict: verdict,
+      machineVerdict: verdict,
       executionProof: json.nullable(),
     },
   ).shape,

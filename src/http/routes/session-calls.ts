@@ -36,22 +36,28 @@ function doorOf({ validator, approved, reason }: Decision["techVerdict"]) {
   return validator === "" ? null : { passed: approved, by: validator, reason };
 }
 
+/** Decisions of earlier versions have the machine's verdict in the facts of their question. */
+function businessOf({ machineVerdict, bizVerdict }: Decision, earlier: unknown) {
+  if (machineVerdict.validator !== "") return machineVerdict;
+  return (earlier as Decision["bizVerdict"] | undefined) ?? bizVerdict;
+}
+
 async function joined(one: IndexedCall, { gate, store }: Call): Promise<SessionCall> {
   const bare = { ...one, tech: null, business: null, votes: [], operations: [] };
   if (one.kind === "refusal") return bare;
   if (one.kind === "operation") {
     return { ...bare, operations: [cut(await gate.operations.get(one.id as OperationId))] };
   }
-  const { id, sessionId, techVerdict, bizVerdict } = await gate.decisions.get(one.id);
+  const decision = await gate.decisions.get(one.id);
+  const { id, sessionId, techVerdict } = decision;
   const [question, operations] = await Promise.all([
     store.interactions.peek(id),
     store.operations.listBySession(sessionId, { decisionId: id }),
   ]);
-  const machine = question?.metadata["machine"] as Decision["bizVerdict"] | undefined;
   return {
     ...bare,
     tech: doorOf(techVerdict),
-    business: doorOf(machine ?? bizVerdict),
+    business: doorOf(businessOf(decision, question?.metadata["machine"])),
     votes: (question?.votes ?? []).map(({ by }) => by),
     operations: operations.map(cut),
   };

@@ -56,8 +56,9 @@ const DONE = "status output truncated stored_path undo state_version updated_at@
 const FAILED = "status output truncated stored_path error updated_at@";
 
 /**
- * The steps of a question, of a yes with its intent, and of an outcome. Released with migration 3 and never changed: a step
- * of another shape is written by the general path, and a later migration may bring another function.
+ * The steps of a question, of a yes with its intent, and of an outcome. Released with migration 4 and never changed: a step
+ * of another shape is written by the general path, and a later migration may bring another function. So a field of one of
+ * these records needs a migration with another function, or every call is written by the general path.
  */
 const STEPS: readonly Keyed[] = [
   need(SWITCHES, "state=", "holds"),
@@ -67,7 +68,7 @@ const STEPS: readonly Keyed[] = [
   need(DEFINITIONS, "", "refuses"),
   insert(
     DECISIONS,
-    "session_id state source_tool raw diff_metadata metadata origin tech_verdict biz_verdict execution_proof execution_error asked unasked awaits_tool created_at@ updated_at@",
+    "session_id state source_tool raw diff_metadata metadata origin tech_verdict biz_verdict machine_verdict execution_proof execution_error asked unasked awaits_tool created_at@ updated_at@",
   ),
   insert(INTERACTIONS, QUESTION("escalate_at")),
   insert(INTERACTIONS, QUESTION("escalate_at@")),
@@ -195,9 +196,11 @@ const ARGUMENTS = [
 
 const NAME = `commit_${sha256Hex(BODY).slice(0, 12)}`;
 
-/** With the fence that its statements carry. With the rights of who calls it. */
-export const HOT_FUNCTION = `ALTER TABLE $schema.chains ADD COLUMN fence bigint NOT NULL DEFAULT 0;
-CREATE FUNCTION $schema.${NAME}(${ARGUMENTS.join(", ")}) RETURNS json LANGUAGE plpgsql VOLATILE SECURITY INVOKER AS $hot$
+/** The fence that its statements carry. */
+export const FENCE = "ALTER TABLE $schema.chains ADD COLUMN fence bigint NOT NULL DEFAULT 0;";
+
+/** With the rights of who calls it. */
+export const HOT_FUNCTION = `CREATE FUNCTION $schema.${NAME}(${ARGUMENTS.join(", ")}) RETURNS json LANGUAGE plpgsql VOLATILE SECURITY INVOKER AS $hot$
 ${BODY}
 $hot$;`;
 

@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 3
+-- schema_version 4
 
 CREATE TABLE sallyport.audit_blocks (
   tenant text NOT NULL,
@@ -115,6 +115,7 @@ CREATE TABLE sallyport.decisions (
   awaits_tool bigint,
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  machine_verdict text,
   CONSTRAINT decisions_origin_check CHECK ((origin = 'port'::text)),
   CONSTRAINT decisions_pkey PRIMARY KEY (id, tenant),
   CONSTRAINT decisions_state_check CHECK ((state = ANY (ARRAY['pending_tech'::text, 'pending_ml'::text, 'approved'::text, 'rejected_tech'::text, 'rejected_ml'::text, 'executed'::text, 'failed'::text])))
@@ -541,7 +542,7 @@ CREATE TABLE sallyport.tokens (
 CREATE UNIQUE INDEX tokens_by_hash ON sallyport.tokens USING btree (tenant, hash);
 CREATE INDEX tokens_by_kind ON sallyport.tokens USING btree (tenant, kind, ord);
 
-CREATE OR REPLACE FUNCTION sallyport.commit_9c1bb9d71d73(tenants text[], fences bigint[], seen bigint[], seen_heads text[], leaves text[], bodies text[], clock bigint, earliest bigint, latest bigint, w0 json, w1 json, w2 json, w3 json, w4 json, w5 json, w6 json, w7 json, w8 json, w9 json, w10 json, w11 json, w12 json, w13 json, w14 json, w15 json, w16 json, w17 json, w18 json, w19 json)
+CREATE OR REPLACE FUNCTION sallyport.commit_7987d628fe87(tenants text[], fences bigint[], seen bigint[], seen_heads text[], leaves text[], bodies text[], clock bigint, earliest bigint, latest bigint, w0 json, w1 json, w2 json, w3 json, w4 json, w5 json, w6 json, w7 json, w8 json, w9 json, w10 json, w11 json, w12 json, w13 json, w14 json, w15 json, w16 json, w17 json, w18 json, w19 json)
  RETURNS json
  LANGUAGE plpgsql
 AS $function$
@@ -612,9 +613,9 @@ IF w4 IS NOT NULL THEN
   v_rows[5] := v_left;
 END IF;
 IF w5 IS NOT NULL THEN
-  WITH done AS (INSERT INTO sallyport.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, metadata, origin, tech_verdict, biz_verdict, execution_proof, execution_error, asked, unasked, awaits_tool, created_at, updated_at)
-SELECT x.t, x.id, x.v0, x.v1, x.v2, decode(x.v3, 'base64'), x.v4, x.v5, x.v6, x.v7, x.v8, x.v9, x.v10, x.v11, x.v12, x.v13, (v_times ->> x.t)::bigint + x.v14, (v_times ->> x.t)::bigint + x.v15
-FROM json_to_recordset(w5) AS x(t text, id text, v0 text, v1 text, v2 text, v3 text, v4 text, v5 text, v6 text, v7 text, v8 text, v9 text, v10 text, v11 bigint, v12 bigint, v13 bigint, v14 bigint, v15 bigint)
+  WITH done AS (INSERT INTO sallyport.decisions (tenant, id, session_id, state, source_tool, raw, diff_metadata, metadata, origin, tech_verdict, biz_verdict, machine_verdict, execution_proof, execution_error, asked, unasked, awaits_tool, created_at, updated_at)
+SELECT x.t, x.id, x.v0, x.v1, x.v2, decode(x.v3, 'base64'), x.v4, x.v5, x.v6, x.v7, x.v8, x.v9, x.v10, x.v11, x.v12, x.v13, x.v14, (v_times ->> x.t)::bigint + x.v15, (v_times ->> x.t)::bigint + x.v16
+FROM json_to_recordset(w5) AS x(t text, id text, v0 text, v1 text, v2 text, v3 text, v4 text, v5 text, v6 text, v7 text, v8 text, v9 text, v10 text, v11 text, v12 bigint, v13 bigint, v14 bigint, v15 bigint, v16 bigint)
 ON CONFLICT (id, tenant) DO NOTHING RETURNING tenant, id, ord)
   SELECT count(*), json_agg(done) INTO v_count, v_left FROM done;
   IF v_count <> json_array_length(w5) THEN RAISE EXCEPTION USING ERRCODE = 'SP001', MESSAGE = 'a step of decisions does not hold'; END IF;
@@ -675,7 +676,7 @@ IF w12 IS NOT NULL THEN
   v_rows[13] := v_left;
 END IF;
 IF w13 IS NOT NULL THEN
-  WITH done AS (UPDATE sallyport.decisions AS d SET biz_verdict = x.v0, unasked = x.v1, state = x.v2, updated_at = (v_times ->> x.t)::bigint + x.v3 FROM json_to_recordset(w13) AS x(t text, id text, v0 text, v1 bigint, v2 text, v3 bigint, w0 text, w1 text) WHERE d.id = x.id AND d.tenant || '' = x.t AND d.state || '' = x.w0 AND d.session_id || '' = x.w1 RETURNING d.ord, d.tenant, d.id, d.session_id, d.state, d.source_tool, d.raw, d.diff_metadata, d.metadata, d.origin, d.tech_verdict, d.biz_verdict, d.execution_proof, d.execution_error, d.asked, d.unasked, d.awaits_tool, d.created_at, d.updated_at)
+  WITH done AS (UPDATE sallyport.decisions AS d SET biz_verdict = x.v0, unasked = x.v1, state = x.v2, updated_at = (v_times ->> x.t)::bigint + x.v3 FROM json_to_recordset(w13) AS x(t text, id text, v0 text, v1 bigint, v2 text, v3 bigint, w0 text, w1 text) WHERE d.id = x.id AND d.tenant || '' = x.t AND d.state || '' = x.w0 AND d.session_id || '' = x.w1 RETURNING d.ord, d.tenant, d.id, d.session_id, d.state, d.source_tool, d.raw, d.diff_metadata, d.metadata, d.origin, d.tech_verdict, d.biz_verdict, d.machine_verdict, d.execution_proof, d.execution_error, d.asked, d.unasked, d.awaits_tool, d.created_at, d.updated_at)
   SELECT count(*), json_agg(done) INTO v_count, v_left FROM done;
   IF v_count <> json_array_length(w13) THEN RAISE EXCEPTION USING ERRCODE = 'SP001', MESSAGE = 'a step of decisions does not hold'; END IF;
   v_rows[14] := v_left;
@@ -714,7 +715,7 @@ IF w18 IS NOT NULL THEN
   v_rows[19] := v_left;
 END IF;
 IF w19 IS NOT NULL THEN
-  WITH done AS (UPDATE sallyport.decisions AS d SET execution_proof = x.v0, awaits_tool = x.v1, state = x.v2, updated_at = (v_times ->> x.t)::bigint + x.v3 FROM json_to_recordset(w19) AS x(t text, id text, v0 text, v1 bigint, v2 text, v3 bigint, w0 text, w1 text) WHERE d.id = x.id AND d.tenant || '' = x.t AND d.state || '' = x.w0 AND d.session_id || '' = x.w1 RETURNING d.ord, d.tenant, d.id, d.session_id, d.state, d.source_tool, d.raw, d.diff_metadata, d.metadata, d.origin, d.tech_verdict, d.biz_verdict, d.execution_proof, d.execution_error, d.asked, d.unasked, d.awaits_tool, d.created_at, d.updated_at)
+  WITH done AS (UPDATE sallyport.decisions AS d SET execution_proof = x.v0, awaits_tool = x.v1, state = x.v2, updated_at = (v_times ->> x.t)::bigint + x.v3 FROM json_to_recordset(w19) AS x(t text, id text, v0 text, v1 bigint, v2 text, v3 bigint, w0 text, w1 text) WHERE d.id = x.id AND d.tenant || '' = x.t AND d.state || '' = x.w0 AND d.session_id || '' = x.w1 RETURNING d.ord, d.tenant, d.id, d.session_id, d.state, d.source_tool, d.raw, d.diff_metadata, d.metadata, d.origin, d.tech_verdict, d.biz_verdict, d.machine_verdict, d.execution_proof, d.execution_error, d.asked, d.unasked, d.awaits_tool, d.created_at, d.updated_at)
   SELECT count(*), json_agg(done) INTO v_count, v_left FROM done;
   IF v_count <> json_array_length(w19) THEN RAISE EXCEPTION USING ERRCODE = 'SP001', MESSAGE = 'a step of decisions does not hold'; END IF;
   v_rows[20] := v_left;

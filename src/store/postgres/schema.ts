@@ -2,7 +2,7 @@ import { SallyportError } from "../../model/errors.ts";
 import { DEFINITIONS } from "../../model/interaction.ts";
 import { RECORDS } from "../../model/records.ts";
 import { systemTimers } from "../../util/timers.ts";
-import { ddlOf, type Migration, POSTGRES, pendingMigrations } from "../ddl.ts";
+import { baselineOf, ddlOf, type Migration, POSTGRES, pendingMigrations } from "../ddl.ts";
 import { CALL_INDEX_TABLES } from "./call-index.ts";
 import {
   asStoreError,
@@ -12,7 +12,7 @@ import {
   type PgPool,
   TYPES,
 } from "./connection.ts";
-import { HOT_FUNCTION } from "./hot-function.ts";
+import { FENCE, HOT_FUNCTION } from "./hot-function.ts";
 
 // The tables of a store, how they are created, and which servers are refused.
 
@@ -39,11 +39,8 @@ CREATE TABLE $schema.audit (
   PRIMARY KEY (tenant, seq)
 );`;
 
-/** Records that a later migration adds are not part of it. */
-const FIRST = RECORDS.filter((record) => record.name !== DEFINITIONS.name);
-const BASELINE = [AUDIT, CALL_INDEX_TABLES, ...FIRST.map((record) => ddlOf(record, POSTGRES))].join(
-  "\n",
-);
+const FIRST = baselineOf(RECORDS).map((record) => ddlOf(record, POSTGRES));
+const BASELINE = [AUDIT, CALL_INDEX_TABLES, ...FIRST].join("\n");
 
 /**
  * The log in blocks: one row per transaction and tenant. Bodies are compressed already. The old table keeps its entries under
@@ -62,6 +59,10 @@ CREATE TABLE $schema.audit_blocks (
 ALTER TABLE $schema.audit_blocks ALTER COLUMN body SET STORAGE EXTERNAL;
 ${ddlOf(DEFINITIONS, POSTGRES)}`;
 
+/** A new column is one more value of the function's insert, so it comes with another function. */
+const MACHINE_VERDICT = `ALTER TABLE $schema.decisions ADD COLUMN machine_verdict text;
+${HOT_FUNCTION}`;
+
 /**
  * `$schema` stands for the schema of the store. After the first release a record changes by a further migration, and the
  * baseline stays what it was then.
@@ -69,7 +70,9 @@ ${ddlOf(DEFINITIONS, POSTGRES)}`;
 export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "baseline", sql: BASELINE },
   { version: 2, name: "blocks", sql: BLOCKS },
-  { version: 3, name: "one statement", sql: HOT_FUNCTION },
+  // A store that had it before this version also has the function of that version, which no process calls any more.
+  { version: 3, name: "one statement", sql: FENCE },
+  { version: 4, name: "machine verdict", sql: MACHINE_VERDICT },
 ];
 
 /** An arbitrary fixed number. The lock is only held while migrating. */

@@ -6,7 +6,7 @@ import { RECORDS } from "../../model/records.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { createPrivateFile } from "../../util/files.ts";
 import { sleepSync } from "../../util/timers.ts";
-import { ddlOf, type Migration, pendingMigrations, SQLITE } from "../ddl.ts";
+import { baselineOf, ddlOf, type Migration, pendingMigrations, SQLITE } from "../ddl.ts";
 
 export type Database = Sqlite.Database;
 export type Statement = Sqlite.Statement<unknown[]>;
@@ -276,9 +276,7 @@ CREATE TABLE audit (
   CHECK ((ord & 4294967295) > 0)
 ) STRICT;`;
 
-/** Records that a later migration adds are not part of it. */
-const FIRST = RECORDS.filter((record) => record.name !== DEFINITIONS.name);
-const BASELINE = [AUDIT, ...FIRST.map((record) => ddlOf(record, SQLITE))].join("\n");
+const BASELINE = [AUDIT, ...baselineOf(RECORDS).map((record) => ddlOf(record, SQLITE))].join("\n");
 
 /**
  * The log in blocks: one row per transaction and tenant. `ord` is the number of the chain above 32 bits for the number of the
@@ -301,4 +299,9 @@ ${ddlOf(DEFINITIONS, SQLITE)}`;
 export const MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "baseline", sql: BASELINE },
   { version: 2, name: "blocks", sql: BLOCKS },
+  {
+    version: 3,
+    name: "machine verdict",
+    sql: "ALTER TABLE decisions ADD COLUMN machine_verdict TEXT;",
+  },
 ];

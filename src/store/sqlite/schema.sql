@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 2
+-- user_version 3
 
 CREATE TABLE audit_blocks (
   ord INTEGER PRIMARY KEY,
@@ -86,7 +86,7 @@ CREATE TABLE decisions (
   unasked INTEGER,
   awaits_tool INTEGER,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, machine_verdict TEXT,
   CHECK (state IN ('pending_tech','pending_ml','approved','rejected_tech','rejected_ml','executed','failed')),
   CHECK (origin IN ('port'))
 ) STRICT;
