@@ -73,6 +73,7 @@ const STORIES_OF_THEIR_OWN: Readonly<Record<string, string>> = {
   "src/gate/host-call.ts": "a step of the life of a call",
   "src/coding-agents/tools.ts": "what a host's tools are to the gate",
   "src/coding-agents/snapshots.ts": "files before an edit; a story of its own",
+  "src/gate/preview.ts": "a question beside the life of a call",
   "src/gate/wire-gate.ts": "loaded by the first use of a gate, not with the package",
   "src/policy/dangers.ts": "tables of dangers; together longer than a chapter",
   "src/store/calls.ts": "one noun of the store",

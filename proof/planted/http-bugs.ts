@@ -3,6 +3,30 @@ import type { Bug } from "./bug.ts";
 /** Mistakes at the doors: routes, the MCP gateway over HTTP, buttons in Slack. */
 export const HTTP_BUGS: readonly Bug[] = [
   {
+    name: "story-with-data-for-agents",
+    what: "an agent that reads the story of its session gets what the entries hold",
+    file: "src/http/routes/stories.ts",
+    right: "found === undefined || call.own === undefined ? found : { ...found, data: null };",
+    wrong: "found;",
+    caughtBy: { file: "tests/http/stories.test.ts", title: "\\[I-82\\]" },
+  },
+  {
+    name: "story-of-one-session-alone",
+    what: "the story of a session leaves out its sub-agents",
+    file: "src/http/routes/stories.ts",
+    right: "sessions.add(below.id);",
+    wrong: "below.id;",
+    caughtBy: { file: "tests/http/stories.test.ts", title: "\\[I-82\\]" },
+  },
+  {
+    name: "preview-asks-the-checkpoint",
+    what: "a preview asks the checkpoint, as the call itself would",
+    file: "src/gate/preview.ts",
+    right: 'judgeCall(context, request, caller, "approved");',
+    wrong: "judgeCall(context, request, caller);",
+    caughtBy: { file: "tests/http/stories.test.ts", title: "\\[S2-21\\]" },
+  },
+  {
     name: "others-claims-end",
     what: "any agent ends the claim of another",
     file: "src/http/routes/tasks.ts",

@@ -236,7 +236,7 @@ function unreadable(line: number, what: string): SallyportError {
 }
 
 /** The subject of a line of a story, by the noun of its event. */
-const CHAPTERS = {
+export const CHAPTERS = {
   session: "session",
   run: "plan",
   delegation: "plan",
@@ -286,6 +286,62 @@ export async function* sessionStory(
     const isTask = nounOf(entry.type) === "task" && tasks.has(entry.subject);
     if (isTask || sessions.has(entry.session)) yield lineOf(entry);
   }
+}
+
+/** How many entries one part of the trail is searched for, in reads of so many. */
+const LOOK = 500;
+const MOST_LOOKS = 20;
+
+/**
+ * A part of what is picked out of the trail, after a number, at most `limit`. The trail is ordered by time only, so it is
+ * searched, a bounded part at a time: a part may have few items, or none, and still have a `next`.
+ */
+export async function partOf<Item>(
+  reader: AuditReader,
+  { after, limit }: { readonly after: number; readonly limit: number },
+  pick: (entry: AuditEntry) => Item | undefined,
+): Promise<{ readonly items: readonly Item[]; readonly next: number | undefined }> {
+  const items: Item[] = [];
+  let place = after;
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    const read = await reader.read({ after: place, limit: LOOK });
+    for (const entry of read) {
+      place = entry.seq;
+      const item = pick(entry);
+      if (item !== undefined) items.push(item);
+      if (items.length === limit) return { items, next: place };
+    }
+    if (read.length < LOOK) return { items, next: undefined };
+  }
+  return { items, next: place };
+}
+
+/** Which entries belong to a story; the ids of its sessions and tasks, or of one decision and what it led to. */
+export type StoryMembers =
+  | { readonly sessions: ReadonlySet<string>; readonly tasks: ReadonlySet<string> }
+  | {
+      readonly session: string;
+      readonly subjects: ReadonlySet<string>;
+      /** The calls that the gate judged before there was a decision. */
+      readonly callIds: ReadonlySet<string>;
+    };
+
+/** The line of an entry that belongs to a story. */
+export function storyLine(entry: AuditEntry, members: StoryMembers): StoryLine | undefined {
+  const { type, subject, session } = entry;
+  if ("sessions" in members) {
+    const isTask = nounOf(type) === "task" && members.tasks.has(subject);
+    return isTask || members.sessions.has(session) ? lineOf(entry) : undefined;
+  }
+  if (session !== members.session) return undefined;
+  // An outcome that is not known is asked about under the id of the operation.
+  const isAbout =
+    members.subjects.has(subject) || members.subjects.has(subject.split(".")[0] ?? "");
+  if (isAbout) return lineOf(entry);
+  if (nounOf(type) !== "gate") return undefined;
+  const line = lineOf(entry);
+  const { call } = (line.data ?? {}) as { readonly call?: { readonly callId?: string } };
+  return call?.callId !== undefined && members.callIds.has(call.callId) ? line : undefined;
 }
 
 async function* entriesOf(reader: AuditReader): AsyncGenerator<AuditEntry> {

@@ -139,14 +139,24 @@ export async function counterfactualsOf(
   const found: Counterfactual[] = [];
   for (let last = after; ; ) {
     const page = await audit.read({ after: last, limit: PAGE });
-    for (const { seq, type, data } of page) {
-      last = seq;
-      if (type !== "gate.evaluated" || data === null) continue;
-      const { call } = JSON.parse(data) as { readonly call?: Partial<CounterfactualEvent> };
-      if (call?.kind === "counterfactual") found.push({ ...(call as CounterfactualEvent), seq });
+    for (const entry of page) {
+      last = entry.seq;
+      const one = counterfactualIn(entry);
+      if (one !== undefined) found.push(one);
     }
     if (page.length < PAGE) return found;
   }
+}
+
+/** The counter-check that an entry records, if it records one. */
+export function counterfactualIn({
+  seq,
+  type,
+  data,
+}: Pick<AuditEntry, "seq" | "type" | "data">): Counterfactual | undefined {
+  if (type !== "gate.evaluated" || data === null) return undefined;
+  const { call } = JSON.parse(data) as { readonly call?: Partial<CounterfactualEvent> };
+  return call?.kind === "counterfactual" ? { ...(call as CounterfactualEvent), seq } : undefined;
 }
 
 const LONGEST_OUTPUT = 256 * 1024;

@@ -69,6 +69,7 @@ import type { ToolOffer } from "./offering.ts";
 import { type CallResult, orchestrate } from "./orchestrate.ts";
 import { watchSession } from "./order.ts";
 import type { PermitOutcome } from "./permit.ts";
+import { type CallPreview, previewOf } from "./preview.ts";
 import {
   type Ahead,
   BEGUN,
@@ -107,6 +108,8 @@ export interface Session {
   permit(request: NewCall, how: PermitTerms): Promise<PermitAnswer>;
   /** What came of a call whose permit was taken, by its key, request key or operation. Throws as `permits.report` does. */
   report(key: string, report: { readonly by: string } & PermitOutcome): Promise<CallAnswer>;
+  /** What the gate would say to a call, and its dry run. Asks nobody and changes nothing; the trail says that it was judged. */
+  preview(request: NewCall): Promise<CallPreview>;
   /** Several calls of one message: neighbouring safe ones together, order kept around writes, one result for each. */
   callAll(requests: readonly NewCall[], options?: CallOptions): AsyncIterable<CallResult>;
   /** Several calls as one decision: approved, rejected and executed as a whole. */
@@ -475,6 +478,13 @@ export function openSession(context: GateContext, caller: Caller): Session {
     reach: (point, input) => hooked.reach(point, input),
     call: (request, options) => call(request, options),
     permit,
+    async preview(given) {
+      await start();
+      const request = named(given);
+      const text = oddName(request);
+      if (text === undefined) return previewOf(context, request, caller);
+      return { verdict: "failed", text, findings: [], dryRun: null, safetyClass: "" };
+    },
     report: (key, report) => reportCall(context, caller.sessionId, key, report),
     callAll(requests, options = {}) {
       const siblings = new Set<string>();

@@ -28,11 +28,14 @@ export const PATHS = {
   "sessions.rollback": "POST /v1/sessions/:id/rollback",
   "sessions.rollbackPlan": "GET /v1/sessions/:id/rollback",
   "sessions.calls": "GET /v1/sessions/:id/calls",
+  "sessions.story": "GET /v1/sessions/:id/story",
+  "sessions.preview": "POST /v1/sessions/:id/previews",
 
   "decisions.list": "GET /v1/decisions",
   "decisions.stage": "POST /v1/decisions",
   "decisions.stuck": "GET /v1/decisions/stuck",
   "decisions.get": "GET /v1/decisions/:id",
+  "decisions.story": "GET /v1/decisions/:id/story",
 
   "interactions.list": "GET /v1/interactions",
   "interactions.approveBatch": "POST /v1/interactions/approve-batch",
@@ -136,6 +139,7 @@ export const PATHS = {
   "breakers.list": "GET /v1/breakers",
   "breakers.close": "POST /v1/breakers/:tool/close",
   "denials.get": "GET /v1/denials",
+  "counterfactuals.list": "GET /v1/counterfactuals",
 
   "reviewers.list": "GET /v1/reviewers",
   "reviewers.restore": "POST /v1/reviewers/:id/restore",

@@ -22,11 +22,13 @@ import {
 } from "./routes/service.ts";
 import { sessionCallRoutes } from "./routes/session-calls.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
+import { counterfactualRoutes, storyRoutes } from "./routes/stories.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 
 const table = {
   ...sessionRoutes,
   ...sessionCallRoutes,
+  ...storyRoutes,
   ...decisionRoutes,
   ...interactionRoutes,
   ...operationRoutes,
@@ -43,6 +45,7 @@ const table = {
   ...callRoutes,
   ...pauseRoutes,
   ...breakerRoutes,
+  ...counterfactualRoutes,
   ...reviewerRoutes,
   ...peopleRoutes,
   ...tokenRoutes,

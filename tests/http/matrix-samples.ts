@@ -105,6 +105,7 @@ export function sampleInput(name: RouteName, of: Records): Record<string, unknow
     "sessions.stream": call,
     "sessions.cancel": { callId: "c" },
     "sessions.permit": call,
+    "sessions.preview": call,
     "sessions.report": { key: "k", outcome: "failed", reason: "no" },
     "sessions.callAll": { calls: [call] },
     "sessions.stage": { calls: [call] },

@@ -1,6 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { z } from "zod";
-import { exportTrail } from "../../audit/trail.ts";
+import { exportTrail, partOf } from "../../audit/trail.ts";
 import { verifyStore } from "../../audit/verify.ts";
 import type { Gate } from "../../gate/create-gate.ts";
 import type { ToolOffer } from "../../gate/offering.ts";
@@ -111,7 +111,10 @@ export const auditRoutes = {
       if (order === "newest")
         return newestPart(audit, { after: start, limit, session, before: place });
       const from = place ?? start;
-      if (session !== undefined) return sessionPart(audit, { session, after: from, limit });
+      if (session !== undefined) {
+        const ofSession = (entry: AuditEntry) => (entry.session === session ? entry : undefined);
+        return pageOfPart(await partOf(audit, { after: from, limit }, ofSession));
+      }
       const entries = await audit.read({ after: from, limit: limit + 1 });
       return page(entries, limit, ({ seq }) => seq);
     },
@@ -178,30 +181,13 @@ function streamed(
   return context.body(body, 200, { "Content-Type": contentType, "Cache-Control": "no-store" });
 }
 
-/** How many entries one request scans for those of one session. */
+/** How many entries one request scans for those of one session, from the end. */
 const LOOK = 500;
 const MOST_LOOKS = 20;
 
-/**
- * Entries of one session after a number, at most `limit`. The trail is ordered by time only, so it is
- * scanned, a bounded part at a time: a page may have few entries, or none, and still have a `next`.
- */
-async function sessionPart(
-  reader: AuditReader,
-  { session, after, limit }: { session: string; after: number; limit: number },
-): Promise<{ items: readonly AuditEntry[]; next: string | null }> {
-  const items: AuditEntry[] = [];
-  let place = after;
-  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
-    const read = await reader.read({ after: place, limit: LOOK });
-    for (const entry of read) {
-      place = entry.seq;
-      if (entry.session === session) items.push(entry);
-      if (items.length === limit) return { items, next: cursorOf(place) };
-    }
-    if (read.length < LOOK) return { items, next: null };
-  }
-  return { items, next: cursorOf(place) };
+/** A part of the trail as a page. */
+export function pageOfPart<Item>({ items, next }: Awaited<ReturnType<typeof partOf<Item>>>) {
+  return { items, next: next === undefined ? null : cursorOf(next) };
 }
 
 interface NewestQuery {
@@ -213,7 +199,7 @@ interface NewestQuery {
   readonly limit: number;
 }
 
-/** A page from the end of the trail, newest first. With a session it scans a bounded part, as `sessionPart` does. */
+/** A page from the end of the trail, newest first. With a session it scans a bounded part, as `partOf` does. */
 async function newestPart(
   reader: AuditReader,
   { session, after, before, limit }: NewestQuery,
@@ -238,7 +224,7 @@ async function newestPart(
 }
 
 /** The number of the last entry before an instant, by binary search: times never decrease. */
-async function lastBefore(reader: AuditReader, moment: string): Promise<number> {
+export async function lastBefore(reader: AuditReader, moment: string): Promise<number> {
   let before = 0;
   let notBefore = (await reader.head()).seq + 1;
   while (notBefore - before > 1) {
