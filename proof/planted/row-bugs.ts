@@ -60,7 +60,7 @@ export const ROW_BUGS: readonly Bug[] = [
     file: "src/gate/show.ts",
     right: "const dryRun = await previewCall(tool, call);",
     wrong:
-      'const dryRun = tool.permissionClass === "file" ? undefined : await previewCall(tool, call);',
+      'const dryRun = tool.name.startsWith("files.") ? undefined : await previewCall(tool, call);',
     caughtBy: { file: "tests/gate/tool-safety.test.ts", title: "declare their safety by the same" },
   },
   {
