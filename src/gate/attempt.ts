@@ -36,7 +36,9 @@ const MAX_REPEATS = 2;
 const MAX_CONFIRMS = 3;
 
 const NOT_AGAIN = "it may not be called again now";
-const TOO_LATE = "the store confirmed the intent too late, and the call may not start any more";
+/** Why a call whose store took longer than its lease was not made. */
+export const TOO_LATE =
+  "the store confirmed the intent too late, and the call may not start any more";
 
 /**
  * Intent, call, outcome. Throws only when the store fails before the intent is written, or leaves open whether it is; from

@@ -32,6 +32,10 @@ for (const store of STORES) {
     expect(ran.crashes, "void: too few crashes").toBe(planned.length);
     expect(ran.crashes).toBeGreaterThanOrEqual(IS_FULL ? 600 : 10);
     expect(ran.recoveryCrashes, "void: no recovery was cut off").toBeGreaterThan(0);
+    // A machine that is too busy to do most of them has shown nothing.
+    expect(ran.counts.executed, "void: too few calls came to an end").toBeGreaterThan(
+      planned.length / 3,
+    );
     expect(ran.counts.takenOver, "void: nothing was recovered").toBeGreaterThan(0);
   });
 

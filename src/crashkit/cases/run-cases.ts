@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
+import { TOO_LATE } from "../../gate/attempt.ts";
 import type { CrashPoint } from "../../gate/options.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { definedFields } from "../../util/defined-fields.ts";
@@ -284,18 +285,18 @@ function checkEnd({ one, evidence, look, say }: Scene): void {
   for (const { state, executionError } of evidence.decisions) {
     if (state === "executed" && one.failsLast) say("I6", "executed, though production refused it");
     if (state === "failed" && executionError === "") say("I28", "failed without a reason");
-    // Changes by the earlier steps must not count as drift for the rest. On a busy machine reading the target may time
-    // out, and then nothing may run: that is no violation.
-    if (state === "failed" && !one.failsLast && !executionError.includes("No answer within")) {
+    // Changes by the earlier steps must not count as drift for the rest.
+    if (state === "failed" && !one.failsLast && !isTooBusy(executionError)) {
       say("I14", `failed, though production refused nothing: ${executionError}`);
     }
   }
   const undos = evidence.operations.filter(({ undoOf }) => undoOf !== "");
   const isFlagged = undos.some(({ status }) => status === "unknown");
-  for (const { id, status, undoOf } of evidence.operations) {
+  for (const { id, status, undoOf, error } of evidence.operations) {
     const happened = look.effectsOf(id).some(({ applied }) => applied);
     if (status === "failed" && happened) say("I20", `${id} is failed, but it happened`);
-    if (status === "unknown" && one.kind !== "plain" && one.fault !== "die") {
+    const isUnasked = one.kind !== "plain" && one.fault !== "die" && !isTooBusy(error);
+    if (status === "unknown" && isUnasked) {
       say("I14", `${id} is unknown, though its target could have been asked`);
     }
     // An operation is not undone before later ones that depend on it.
@@ -303,6 +304,11 @@ function checkEnd({ one, evidence, look, say }: Scene): void {
       say("I28", `${id} was to be undone, and it was not`);
     }
   }
+}
+
+/** On a busy machine reading the target or the store may take too long, and then nothing may run: that is no violation. */
+function isTooBusy(error: string): boolean {
+  return error.includes("No answer within") || error.includes(TOO_LATE);
 }
 
 /** One call, killed at each of the 20 points. */
