@@ -2,9 +2,11 @@ import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, unlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { SallyportError } from "../model/errors.ts";
+import { systemClock } from "../util/clock.ts";
 import { errorCodeOf } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import type { Ids } from "../util/ids.ts";
+import { createIds, type Ids } from "../util/ids.ts";
+import { systemRandom } from "../util/random.ts";
 
 /** Stores outputs that are too long for a prompt, per session. Shape: callback; pulled from by `read`. */
 export interface ResultStore {
@@ -41,7 +43,8 @@ export interface ResultPart {
 
 export interface ResultStoreOptions {
   readonly directory: string;
-  readonly ids: Ids;
+  /** Names the outputs. Left out: UUIDs of version 7. */
+  readonly ids?: Ids;
   /** Longer outputs are refused. Default 64 MiB. */
   readonly maxBytes?: number;
 }
@@ -54,7 +57,8 @@ const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Files in one directory, named by generated ids only (T29). */
 export async function openResultStore(options: ResultStoreOptions): Promise<ResultStore> {
-  const { ids, maxBytes = DEFAULT_MAX_BYTES } = options;
+  const { ids = createIds({ clock: systemClock, random: systemRandom }) } = options;
+  const { maxBytes = DEFAULT_MAX_BYTES } = options;
   const directory = await openDirectory(options.directory);
   return {
     async save(owner, text) {
