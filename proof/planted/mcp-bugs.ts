@@ -73,6 +73,15 @@ export const MCP_BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/mcp/gateway.test.ts", title: "while it is being executed" },
   },
   {
+    name: "mcp-lost-call-held",
+    what: "a client is kept waiting for a person who has to look at the target first",
+    file: "src/gate/answers.ts",
+    right: 'return answer?.answer === "unknown" && answer.interactionId !== undefined;',
+    wrong: 'return answer?.answer === "unknown" && answer.text === "";',
+    hangs: true,
+    caughtBy: { file: "tests/mcp/http.test.ts", title: "its client learns at once" },
+  },
+  {
     name: "mcp-sql-several-statements",
     what: "a text of several statements counts as reading when it begins with a SELECT",
     file: "src/policy/sql.ts",

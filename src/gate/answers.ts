@@ -315,6 +315,8 @@ export interface WaitOptions {
   /** How long to wait for a person; afterwards the question is as open as before. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** Returns a lost outcome as soon as a person is asked about it: they have to look at the target, which takes time. */
+  readonly untilLost?: true;
 }
 
 /** Notifications may be late or missing, so it polls as well. */
@@ -325,11 +327,15 @@ export function isSettled(answer: CallAnswer | undefined): boolean {
   return answer?.answer !== "pending" && answer?.answer !== "unknown";
 }
 
+function isLost(answer: CallAnswer | undefined): boolean {
+  return answer?.answer === "unknown" && answer.interactionId !== undefined;
+}
+
 /** Reads, and reads again after every commit, until the answer is final or the time is over. */
 export async function waitFor(
   { timers, onCommit }: GateContext,
   look: () => Promise<CallAnswer | undefined>,
-  { timeoutMs, signal }: WaitOptions,
+  { timeoutMs, signal, untilLost }: WaitOptions,
 ): Promise<CallAnswer | undefined> {
   let over = false;
   let wake = (): void => {};
@@ -347,7 +353,8 @@ export async function waitFor(
         wake = resolve;
       });
       const answer = await look();
-      if (isSettled(answer) || over || signal?.aborted === true) return answer;
+      const isEnd = isSettled(answer) || (untilLost === true && isLost(answer));
+      if (isEnd || over || signal?.aborted === true) return answer;
       const stop = timers.after(LOOK_EVERY_MS, () => wake());
       await woken;
       stop();

@@ -93,13 +93,15 @@ export function createGatedCalls(options: GatedCallsOptions): GatedCalls {
       const asked = { callId: key, requestKey: key, tool: tool.gateName, input };
       let answer = await session.call(asked, { signal, undelivered: true });
       if (isWorthWaiting(answer) && holdMs > 0 && !given.asTask) {
-        answer = (await session.wait(key, { timeoutMs: holdMs, signal: hold })) ?? answer;
+        const terms = { timeoutMs: holdMs, signal: hold, untilLost: true } as const;
+        answer = (await session.wait(key, terms)) ?? answer;
       }
       // It began while its client was waiting, or runs since its approval, so it ends soon.
       if ((call.taken && isWorthWaiting(answer)) || isRunning(answer)) {
         // Of an identical call of another process it knows the operation alone.
         const id = isRunning(answer) ? answer.operationId : key;
-        answer = (await session.wait(id, { timeoutMs: RUNNING_MS, signal })) ?? answer;
+        const terms = { timeoutMs: RUNNING_MS, signal, untilLost: true } as const;
+        answer = (await session.wait(id, terms)) ?? answer;
       }
       return answer;
     } finally {

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { type CliPlace, cliPlace } from "../cli/cli-process.ts";
+import { SCALE } from "../support/scale.ts";
 import { decideAll, startMcp, tinyServer } from "./cli-world.ts";
 import { handshake, type McpClient, META, type Result } from "./world.ts";
 
@@ -42,39 +43,51 @@ test("mcp: a call that is approved between two runs of the host is executed once
   expect(ledger(place)).toEqual(["one"]);
 });
 
-test("mcp: a call that is rejected between two runs of the host is refused once with the reason, and then is a new question", async () => {
-  const place = cliPlace();
-  await run(place, ask);
-  await decideAll(place, "reject");
-  expect((await run(place, ask)).text).toContain("not now");
-  expect((await run(place, ask)).text).toContain("waits for approval");
-  expect(ledger(place)).toEqual([]);
-});
+// skip: three or four processes each; the proof starts them, and npm test tells the first of these stories
+const atScale = test.skipIf(SCALE === "test");
 
-test("mcp: what the upkeep of a later run executed by itself is delivered to the run that asks, once", async () => {
-  const place = cliPlace();
-  await run(place, ask);
-  await decideAll(place);
-  // It has the tool as soon as it has listed it, and nobody calls it.
-  await run(place, async (client) => {
-    await client.request("tools/list");
-    await expect.poll(() => ledger(place)).toEqual(["one"]);
-  });
-  expect(await run(place, ask)).toMatchObject({ text: "appended one", isError: false });
-  expect((await run(place, ask)).text).toContain("waits for approval");
-  expect(ledger(place)).toEqual(["one"]);
-});
+atScale(
+  "mcp: a call that is rejected between two runs of the host is refused once with the reason, and then is a new question",
+  async () => {
+    const place = cliPlace();
+    await run(place, ask);
+    await decideAll(place, "reject");
+    expect((await run(place, ask)).text).toContain("not now");
+    expect((await run(place, ask)).text).toContain("waits for approval");
+    expect(ledger(place)).toEqual([]);
+  },
+);
 
-test("mcp: another client of the same entry has a session of its own, and --session names one", async () => {
-  const place = cliPlace();
-  const flags = [...FLAGS, "--session", "shared"];
-  await run(place, ask, flags);
-  await decideAll(place);
-  expect((await run(place, ask)).text).toContain("waits for approval");
-  expect(await run(place, ask, flags)).toMatchObject({ text: "appended one" });
-});
+atScale(
+  "mcp: what the upkeep of a later run executed by itself is delivered to the run that asks, once",
+  async () => {
+    const place = cliPlace();
+    await run(place, ask);
+    await decideAll(place);
+    // It has the tool as soon as it has listed it, and nobody calls it.
+    await run(place, async (client) => {
+      await client.request("tools/list");
+      await expect.poll(() => ledger(place)).toEqual(["one"]);
+    });
+    expect(await run(place, ask)).toMatchObject({ text: "appended one", isError: false });
+    expect((await run(place, ask)).text).toContain("waits for approval");
+    expect(ledger(place)).toEqual(["one"]);
+  },
+);
 
-test("mcp tasks: a task outlives the gateway that promised it", async () => {
+atScale(
+  "mcp: another client of the same entry has a session of its own, and --session names one",
+  async () => {
+    const place = cliPlace();
+    const flags = [...FLAGS, "--session", "shared"];
+    await run(place, ask, flags);
+    await decideAll(place);
+    expect((await run(place, ask)).text).toContain("waits for approval");
+    expect(await run(place, ask, flags)).toMatchObject({ text: "appended one" });
+  },
+);
+
+atScale("mcp tasks: a task outlives the gateway that promised it", async () => {
   const place = cliPlace();
   const declared = { extensions: { "io.modelcontextprotocol/tasks": {} } };
   const _meta = { ...META, "io.modelcontextprotocol/clientCapabilities": declared };
