@@ -3,6 +3,14 @@ import type { Bug } from "./bug.ts";
 /** Bugs in the reported outcome, and those that an earlier review planted unnoticed. */
 export const OUTCOME_BUGS: readonly Bug[] = [
   {
+    name: "picture-not-kept",
+    what: "the picture of a call that waited is gone when the agent fetches its result",
+    file: "src/gate/settle.ts",
+    right: "return picture === undefined ? [] : [pictureStep(id, picture)];",
+    wrong: "return [];",
+    caughtBy: { file: "tests/gate/images-later.test.ts", title: "hands out the picture" },
+  },
+  {
     name: "thrown-means-failed",
     what: "a write that throws counts as not having happened",
     file: "src/gate/attempt.ts",

@@ -120,6 +120,17 @@ export function recorded(operation: Operation): CallAnswer {
   }
 }
 
+/** With the picture that its tool returned, which the record of an approved call keeps. */
+async function recordedWhole(
+  operation: Operation,
+  { operations }: TenantStore,
+): Promise<CallAnswer> {
+  const answer = recorded(operation);
+  if (answer.answer !== "done" || operation.decisionId === "") return answer;
+  const data = await operations.picture(operation.id);
+  return data === undefined ? answer : { ...answer, data };
+}
+
 function permitted({ id, decisionId }: Operation, how: string): CallAnswer {
   if (decisionId === "") {
     const text = `It was allowed before, and its permit ${how}. It is not known whether this happened, so it is not allowed a second time.`;
@@ -170,11 +181,11 @@ async function resultAsStored(
     case "rejected_ml":
       return rejection(decision.bizVerdict.reason, decision.bizVerdict.validator);
     case "approved":
-      if (operation !== undefined) return recorded(operation);
+      if (operation !== undefined) return recordedWhole(operation, store);
       if (isExternal(await store.interactions.shown(id))) return awaitsPermit(id);
       return (await store.killSwitch.isStopped()) ? held(id) : approved(id);
     case "executed":
-      return operation === undefined ? closedByHand(decision) : recorded(operation);
+      return operation === undefined ? closedByHand(decision) : recordedWhole(operation, store);
     case "failed":
       return { answer: "failed", text: failureOf(decision, operation) };
   }
@@ -421,11 +432,11 @@ export async function resultOfId(
     if (asked.type === "confirm") return resultOfDecision(id, 0, store);
     if (asked.type === "ask_user") return callAnswerOf(answerOfQuestion(asked));
     const lost = await operationOf(asked.operationId, store);
-    if (lost !== undefined) return recorded(lost);
+    if (lost !== undefined) return recordedWhole(lost, store);
   }
   const operation = await operationOf(id, store);
   return operation?.sessionId === sessionId
-    ? recorded(operation)
+    ? recordedWhole(operation, store)
     : resultOfStaged(sessionId, id, store);
 }
 

@@ -104,7 +104,7 @@ export function withBreakers(
       return answer;
     },
   };
-  return { ...store, operations: around };
+  return { ...store, operations: { ...operations, ...around } };
 }
 
 interface Counted {

@@ -7,6 +7,7 @@ import type { Operation, RecordedUndo } from "../model/operation.ts";
 import type { Along } from "../store/engine.ts";
 import { LOST_MS, openingOf } from "../store/interactions.ts";
 import type { OperationStore, Outcome, Settlement } from "../store/operations.ts";
+import { pictureStep } from "../store/tenant-engine.ts";
 import { definitionHash } from "../tools/registry.ts";
 import { metadataOf, type ToolResult } from "../tools/tool.ts";
 import {
@@ -23,6 +24,7 @@ import { sha256Hex } from "../util/hash.ts";
 import type { JsonValue } from "../util/json.ts";
 import { inTime, type Stop } from "../util/timers.ts";
 import type { ExecutionContext } from "./context.ts";
+import { imageIn } from "./image-result.ts";
 import {
   callOf,
   type Executed,
@@ -222,6 +224,7 @@ async function record(
   const tookBack = outcome.status === "success" ? order.undoOf : undefined;
   const broughtBack = tookBack === undefined ? [] : await lookBroughtBack(context, order);
   const along = outcome.status === "unknown" ? [lostQuestion(order, begun, outcome.error)] : [];
+  if (outcome.status === "success") along.push(...pictureFor(begun, result));
   const settlement = { fence, sessionId, outcome, actor: order.actor, along };
   at("S7.before");
   const brings = {
@@ -241,6 +244,12 @@ async function record(
   if (!settled) return { status: "overtaken", operation };
   if (outcome.status === "unknown") return { status: "unknown", operation };
   return { status: outcome.status === "success" ? "done" : "failed", operation, result };
+}
+
+/** Whoever asked for a call that waited is not there to take its picture; one that ran at once has taken it. */
+function pictureFor({ id, decisionId }: Operation, { data }: ToolResult): Along[] {
+  const picture = decisionId === "" || data === undefined ? undefined : imageIn(data);
+  return picture === undefined ? [] : [pictureStep(id, picture)];
 }
 
 /** A lost outcome is a question to a person: opened in the transaction that records the outcome as unknown. */

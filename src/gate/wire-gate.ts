@@ -72,7 +72,8 @@ export function wireGate(options: GateOptions, parts: GateParts): Gate {
   const { timers = systemTimers, onResumeProblem = () => {} } = options;
   const bare = opened.tenant(tenant);
   const { breaker } = parts;
-  const seen: TenantStore = { ...bare, operations: observer.around(bare.operations) };
+  const operations = { ...bare.operations, ...observer.around(bare.operations) };
+  const seen: TenantStore = { ...bare, operations };
   const observed = withBreakers(seen, breaker);
   const { hooks: given = [] } = options;
   const hooks = given.length === 0 ? [] : hooksOf(given);

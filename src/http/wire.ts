@@ -293,7 +293,7 @@ export const callAnswer = z.discriminatedUnion("answer", [
     ...texts("text", "operationId"),
     undo: recordedUndo.optional(),
     warnings: list(anyText).optional(),
-    /** A picture for a model that can see; only with the first answer, because it is not stored. */
+    /** A picture for a model that can see. It is stored for calls that waited; others have it in their first answer only. */
     image: z.object({ mediaType: anyText, base64: anyText }).optional(),
     truncated: z.boolean(),
     storedPath: anyText,

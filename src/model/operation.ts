@@ -3,6 +3,7 @@ import type { DecisionId, SessionId } from "./decision.ts";
 import type { Finding } from "./finding.ts";
 import type { InteractionId } from "./interaction.ts";
 import {
+  bytes,
   data,
   flag,
   instant,
@@ -200,3 +201,14 @@ export const OPERATIONS = record(
   },
 );
 export type Operation = RecordOf<typeof OPERATIONS>;
+
+/**
+ * The picture that the tool of an approved call returned, under the id of its operation: the agent fetches the result later, and
+ * its model gets what it would have got at once.
+ */
+export const PICTURES = record("pictures", {
+  id: key<OperationId>(),
+  mediaType: text(),
+  bytes: bytes(),
+  createdAt: instant(),
+});

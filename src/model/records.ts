@@ -5,7 +5,7 @@ import { FLOW_STATES } from "./flow-state.ts";
 import { DECOYS, HTTP_KEYS, REVIEWERS, SESSIONS, TOKENS } from "./identity.ts";
 import { CALL_KEYS, DEFINITIONS, INTERACTIONS } from "./interaction.ts";
 import { NOTICE_CURSORS, NOTICES } from "./notice.ts";
-import { OPERATIONS } from "./operation.ts";
+import { OPERATIONS, PICTURES } from "./operation.ts";
 import { PAUSES } from "./pause.ts";
 import { STANDING_RULES } from "./standing-rule.ts";
 import { BREAKERS, CONTENT_KEYS, SWITCHES } from "./switch.ts";
@@ -29,6 +29,7 @@ export const RECORDS = [
   NOTICES,
   OPERATIONS,
   PAUSES,
+  PICTURES,
   REVIEWERS,
   RUNS,
   SESSIONS,

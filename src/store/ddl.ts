@@ -74,7 +74,7 @@ export function ddlOf(record: AnyRecord, dialect: Dialect): string {
 
 /** What migrations after the baseline brought: whole records, and columns of records. */
 const LATER = {
-  records: ["definitions"],
+  records: ["definitions", "pictures"],
   columns: new Map([["decisions", ["machine_verdict"]]]),
 };
 

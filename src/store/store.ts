@@ -47,7 +47,14 @@ import {
   type PauseStore,
 } from "./switch.ts";
 import type { TaskStore } from "./tasks.ts";
-import { ContentKeys, type ContentProof, type Redact, tenantEngine } from "./tenant-engine.ts";
+import {
+  ContentKeys,
+  type ContentProof,
+  enginePictures,
+  type PictureStore,
+  type Redact,
+  tenantEngine,
+} from "./tenant-engine.ts";
 import { engineTokens, type TokenStore } from "./tokens.ts";
 
 /**
@@ -71,7 +78,7 @@ export interface TenantStore {
   readonly decisions: DecisionStore;
   readonly proposals: ProposalStore;
   readonly interactions: InteractionStore;
-  readonly operations: OperationStore;
+  readonly operations: OperationStore & PictureStore;
   readonly leftBehind: LeftBehind;
   readonly refusals: RefusalLog;
   readonly standingRules: StandingRuleStore;
@@ -154,7 +161,7 @@ function tenantStore(
     decisions: () => engineDecisions(own),
     proposals: () => engineProposals(own),
     interactions: () => engineInteractions(own, stopwatch),
-    operations: () => engineOperations(own),
+    operations: () => ({ ...engineOperations(own), ...enginePictures(own) }),
     leftBehind: () => engineLeftBehind(own),
     refusals: () => engineRefusals(own),
     standingRules: () => engineStandingRules(own),

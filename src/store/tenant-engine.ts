@@ -10,6 +10,7 @@ import { isSallyportError, SallyportError } from "../model/errors.ts";
 import { DEFINITIONS } from "../model/interaction.ts";
 import type { Instant } from "../model/names.ts";
 import { isName } from "../model/names.ts";
+import { type OperationId, PICTURES } from "../model/operation.ts";
 import { damaged } from "../model/record.ts";
 import { CONTENT_KEYS } from "../model/switch.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
@@ -21,6 +22,7 @@ import type { JsonObject } from "../util/json.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { decodeValue } from "../util/value-codec.ts";
 import {
+  type Along,
   type Change,
   type ChangeResult,
   type Engine,
@@ -519,4 +521,37 @@ export function instantIn(row: Row, column: string): Instant {
   } catch (cause) {
     throw damaged(row, column, cause);
   }
+}
+
+export interface PictureStore {
+  /** What the tool of an approved call returned as a picture; undefined when it returned none. */
+  picture(id: OperationId): Promise<StoredPicture | undefined>;
+}
+
+/** Without the other fields of the tool's data. */
+interface StoredPicture {
+  readonly kind: "image";
+  readonly mediaType: string;
+  readonly base64: string;
+}
+
+/** Beside the operations, which are read without what may be large. */
+export function enginePictures(engine: TenantEngine): PictureStore {
+  return {
+    async picture(id) {
+      const found = await peekRecord(engine, PICTURES, id);
+      if (found === undefined) return undefined;
+      const { mediaType, bytes } = found;
+      return { kind: "image", mediaType, base64: Buffer.from(bytes).toString("base64") };
+    },
+  };
+}
+
+/** To be written with the outcome of its operation. */
+export function pictureStep(
+  id: OperationId,
+  { mediaType, base64 }: Omit<StoredPicture, "kind">,
+): Along {
+  const bytes = Buffer.from(base64, "base64");
+  return { step: insertStep(PICTURES, id, PICTURES.row({ mediaType, bytes, createdAt: NOW })) };
 }

@@ -142,6 +142,30 @@ test("a picture of a tool arrives as a picture; other data stays in the program 
   expect(await agent.sessions.call({ ...call, tool: "odd.read" })).not.toHaveProperty("image");
 });
 
+test("a picture of a call that waited arrives as a picture when its result is fetched [S2-94]", async () => {
+  const base64 = Buffer.from("89504e470d0a1a0a00", "hex").toString("base64");
+  const photo = defineTool({
+    name: "photo.take",
+    description: "Takes a photo.",
+    input,
+    safety: { effect: "external" },
+    execute: () => ({ text: "a photo", data: { kind: "image", mediaType: "image/png", base64 } }),
+  });
+  const world = await openHttp({ port: { tools: [photo] } });
+  const agent = await world.client("acme", "agent");
+  const reviewer = await world.client("acme", "reviewer");
+  const { id } = await agent.sessions.open();
+  const call = { id, callId: "c", key: "photo", tool: "photo.take", input: {} };
+  const asked = await agent.sessions.call(call);
+  if (asked.answer !== "pending") throw new Error(asked.text);
+  const { hash } = await reviewer.interactions.get({ id: asked.interactionId });
+  await reviewer.interactions.approve({ id: asked.interactionId, hash });
+  const image = { mediaType: "image/png", base64 };
+  const { result } = await agent.sessions.resultOf({ id, key: "photo" });
+  expect(result).toMatchObject({ answer: "done", text: "a photo", image });
+  expect(await agent.sessions.call(call)).toMatchObject({ answer: "done", image });
+});
+
 test("people and the agent read the whole of a long output, in parts; other agents do not [S2-92 I-48]", async () => {
   const directory = await mkdtemp(path.join(tmpdir(), "sallyport-output-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));

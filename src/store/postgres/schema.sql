@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- schema_version 4
+-- schema_version 5
 
 CREATE TABLE sallyport.audit_blocks (
   tenant text NOT NULL,
@@ -375,6 +375,16 @@ CREATE TABLE sallyport.pauses (
   created_at bigint NOT NULL,
   CONSTRAINT pauses_kind_check CHECK ((kind = ANY (ARRAY['agent'::text, 'tool'::text, 'session'::text]))),
   CONSTRAINT pauses_pkey PRIMARY KEY (id, tenant)
+);
+
+CREATE TABLE sallyport.pictures (
+  ord bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  tenant text NOT NULL,
+  id text NOT NULL,
+  media_type text NOT NULL,
+  bytes bytea NOT NULL,
+  created_at bigint NOT NULL,
+  CONSTRAINT pictures_pkey PRIMARY KEY (id, tenant)
 );
 
 CREATE TABLE sallyport.reviewers (

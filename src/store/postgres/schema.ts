@@ -1,5 +1,6 @@
 import { SallyportError } from "../../model/errors.ts";
 import { DEFINITIONS } from "../../model/interaction.ts";
+import { PICTURES } from "../../model/operation.ts";
 import { RECORDS } from "../../model/records.ts";
 import { systemTimers } from "../../util/timers.ts";
 import { baselineOf, ddlOf, type Migration, POSTGRES, pendingMigrations } from "../ddl.ts";
@@ -63,6 +64,10 @@ ${ddlOf(DEFINITIONS, POSTGRES)}`;
 const MACHINE_VERDICT = `ALTER TABLE $schema.decisions ADD COLUMN machine_verdict text;
 ${HOT_FUNCTION}`;
 
+/** Most are too large for a page, and compressed already. */
+const PICTURES_TABLE = `${ddlOf(PICTURES, POSTGRES)}
+ALTER TABLE $schema.pictures ALTER COLUMN bytes SET STORAGE EXTERNAL;`;
+
 /**
  * `$schema` stands for the schema of the store. After the first release a record changes by a further migration, and the
  * baseline stays what it was then.
@@ -73,6 +78,7 @@ export const MIGRATIONS: readonly Migration[] = [
   // A store that had it before this version also has the function of that version, which no process calls any more.
   { version: 3, name: "one statement", sql: FENCE },
   { version: 4, name: "machine verdict", sql: MACHINE_VERDICT },
+  { version: 5, name: "pictures", sql: PICTURES_TABLE },
 ];
 
 /** An arbitrary fixed number. The lock is only held while migrating. */

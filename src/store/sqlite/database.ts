@@ -2,6 +2,7 @@ import { rmSync, statSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { SallyportError } from "../../model/errors.ts";
 import { DEFINITIONS } from "../../model/interaction.ts";
+import { PICTURES } from "../../model/operation.ts";
 import { RECORDS } from "../../model/records.ts";
 import { stopwatch } from "../../util/clock.ts";
 import { createPrivateFile } from "../../util/files.ts";
@@ -304,4 +305,5 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "machine verdict",
     sql: "ALTER TABLE decisions ADD COLUMN machine_verdict TEXT;",
   },
+  { version: 4, name: "pictures", sql: ddlOf(PICTURES, SQLITE) },
 ];

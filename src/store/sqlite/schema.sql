@@ -1,5 +1,5 @@
 -- Made by `node scripts/schema-dump.ts` from the migrations. Not to be edited.
--- user_version 3
+-- user_version 4
 
 CREATE TABLE audit_blocks (
   ord INTEGER PRIMARY KEY,
@@ -370,6 +370,17 @@ CREATE TABLE pauses (
 ) STRICT;
 
 CREATE UNIQUE INDEX pauses_key ON pauses (tenant, id);
+
+CREATE TABLE pictures (
+  ord INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  id TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  bytes BLOB NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX pictures_key ON pictures (tenant, id);
 
 CREATE TABLE reviewers (
   ord INTEGER PRIMARY KEY,
