@@ -93,7 +93,7 @@ interface ProofFlags extends StoreFlags {
 /** Makes a proof for one entry, or checks one that was made elsewhere. */
 async function proof(flags: ProofFlags, seq: string | undefined): Promise<void> {
   if (flags.check !== undefined) {
-    const given = JSON.parse(readFileSync(flags.check, "utf8")) as InclusionProof;
+    const given = readProof(flags.check);
     const checked = checkProof(
       given,
       flags.key?.map((one) => readFileSync(one, "utf8")),
@@ -120,6 +120,16 @@ async function proof(flags: ProofFlags, seq: string | undefined): Promise<void> 
     return proveEntry(store.tenant(only).audit, Number(seq), anchors);
   });
   process.stdout.write(`${JSON.stringify(made)}\n`);
+}
+
+/** Throws invalid_input for a file that is not there or holds something else. */
+function readProof(file: string): InclusionProof {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as InclusionProof;
+  } catch (cause) {
+    const hint = `${file} is not a proof: ${errorText(cause)}`;
+    throw new SallyportError("invalid_input", { what: "--check", hint }, cause);
+  }
 }
 
 async function verify(flags: Flags): Promise<Verified> {
