@@ -18,7 +18,7 @@ import { type Clock, stopwatch, toIso } from "../util/clock.ts";
 import { definedFields } from "../util/defined-fields.ts";
 import { errorText } from "../util/error-text.ts";
 import { hmacSha256Hex, sha256Hex } from "../util/hash.ts";
-import type { JsonObject } from "../util/json.ts";
+import { isDeepFrozen, type JsonObject } from "../util/json.ts";
 import { type Random, systemRandom } from "../util/random.ts";
 import { decodeValue } from "../util/value-codec.ts";
 import {
@@ -300,9 +300,16 @@ function idOf(subject: EventPlan["subject"], steps: readonly Step[]): string {
 /** More than the tools of a large gate. */
 const MOST_DEFINITIONS = 1_000;
 
+/** Kept for a definition that cannot be changed: it is asked for several times per question. */
 export function hashOf(definition: JsonObject): string {
-  return sha256Hex(canonicalJson(definition));
+  const known = hashes.get(definition);
+  if (known !== undefined) return known;
+  const hash = sha256Hex(canonicalJson(definition));
+  if (isDeepFrozen(definition)) hashes.set(definition, hash);
+  return hash;
 }
+
+const hashes = new WeakMap<JsonObject, string>();
 
 /**
  * The tool definitions that questions name by their hash. Each is stored once, in the transaction of the first question that

@@ -2,7 +2,7 @@ import { SallyportError } from "../model/errors.ts";
 import { canonicalJson } from "../util/canonical-json.ts";
 import { errorText } from "../util/error-text.ts";
 import { sha256Hex } from "../util/hash.ts";
-import { isDeepFrozen, type JsonObject, type JsonValue } from "../util/json.ts";
+import { deepFreeze, isDeepFrozen, type JsonObject, type JsonValue } from "../util/json.ts";
 import type { DescriptionContext, Tool } from "./tool.ts";
 import {
   capabilityOf,
@@ -324,14 +324,14 @@ export interface DefinitionOptions {
 }
 
 /**
- * Everything about a tool that a person approves with a call of it, as storable data (T5, T10). The behaviour of its
- * functions is not included: `version` stands for it. Throws invalid_input when it cannot be serialised, since what
- * cannot be pinned cannot be approved.
+ * Everything about a tool that a person approves with a call of it, as storable data that cannot be changed (T5, T10). The
+ * behaviour of its functions is not included: `version` stands for it. Throws invalid_input when it cannot be serialised, since
+ * what cannot be pinned cannot be approved.
  */
 export function definitionOf(tool: Tool, options: DefinitionOptions = {}): JsonObject {
-  const definition = wholeOf(tool, fixedDescription(tool), options);
-  canonicalOf(tool, definition);
-  return structuredClone(definition) as unknown as JsonObject;
+  const pinned = pinnedOf(tool, options);
+  pinned.definition ??= deepFreeze(structuredClone(pinned.whole) as unknown as JsonObject);
+  return pinned.definition;
 }
 
 function wholeOf(tool: Tool, description: string, options: DefinitionOptions) {
@@ -371,19 +371,31 @@ function canonicalOf(tool: Tool, definition: object): string {
 
 /** SHA-256 of the canonical definition: any change of any field changes it, the order of keys does not. */
 export function definitionHash(tool: Tool, options: DefinitionOptions = {}): string {
-  const description = fixedDescription(tool);
-  const before = hashes.get(tool);
-  if (before?.description === description && before.server === options.server) return before.hash;
-  const hash = sha256Hex(canonicalOf(tool, wholeOf(tool, description, options)));
-  if (isImmutable(tool)) hashes.set(tool, { description, server: options.server, hash });
-  return hash;
+  return pinnedOf(tool, options).hash;
 }
 
-/** Computed twice per call. For an immutable tool only the description has to be checked again. */
-const hashes = new WeakMap<
-  Tool,
-  { description: string; server: string | undefined; hash: string }
->();
+interface Pinned {
+  readonly description: string;
+  readonly server: string | undefined;
+  readonly whole: object;
+  readonly hash: string;
+  /** A copy of the whole, once it was asked for. */
+  definition?: JsonObject;
+}
+
+/** Asked for several times per call. For an immutable tool only the description has to be checked again. */
+const pins = new WeakMap<Tool, Pinned>();
+
+function pinnedOf(tool: Tool, options: DefinitionOptions): Pinned {
+  const description = fixedDescription(tool);
+  const { server } = options;
+  const before = pins.get(tool);
+  if (before?.description === description && before.server === server) return before;
+  const whole = wholeOf(tool, description, options);
+  const pinned: Pinned = { description, server, whole, hash: sha256Hex(canonicalOf(tool, whole)) };
+  if (isImmutable(tool)) pins.set(tool, pinned);
+  return pinned;
+}
 
 function isImmutable(tool: Tool): boolean {
   const { inputSchema, metadata, capability } = tool;
