@@ -13,6 +13,14 @@ export const RECORDS_BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/audit/low-entropy.test.ts", title: "four-digit pin" },
   },
   {
+    name: "session-cut-at-one-page",
+    what: "the decisions of a session are listed up to the first thousand",
+    file: "src/store/tenant-engine.ts",
+    right: "    afterOrd = next;",
+    wrong: "    afterOrd = undefined;",
+    caughtBy: { file: "tests/gate/thousandth-row.test.ts", title: "does not end at a page" },
+  },
+  {
     name: "machine-verdict-not-kept",
     what: "what the business validator said is not kept with the decision that a person decides",
     file: "src/store/decisions.ts",

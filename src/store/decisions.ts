@@ -48,7 +48,7 @@ import {
   updateStep,
   type Values,
 } from "./engine.ts";
-import { type Damaged, readable, type TenantEngine } from "./tenant-engine.ts";
+import { type Damaged, everyReadable, readable, type TenantEngine } from "./tenant-engine.ts";
 
 /**
  * Where decisions are stored. It is small on purpose: to use your own store, implement these nine calls and run
@@ -76,7 +76,7 @@ export interface DecisionStore {
   get(id: DecisionId): Promise<Decision>;
   /** Oldest first, filters combined with AND. A record that cannot be read hides itself alone; `get` says what is wrong with it. */
   list(query?: DecisionQuery): Promise<readonly Decision[]>;
-  /** Refuses an empty session with invalid_input, because "all sessions" would be a leak. */
+  /** All of them, not a page. Refuses an empty session with invalid_input, because "all sessions" would be a leak. */
   listBySession(sessionId: SessionId): Promise<readonly Decision[]>;
   /** Decisions that entered this state at least so long ago, by the store's clock; oldest first, in pages like `list`. */
   listStuck(
@@ -259,7 +259,7 @@ export function engineDecisions(engine: TenantEngine): DecisionStore {
 
     async listBySession(sessionId) {
       checkName("session id", sessionId);
-      return find(engine, { sessionId });
+      return everyReadable(engine, DECISIONS, { session_id: sessionId }, decisionOf);
     },
 
     async listStuck(state, forAtLeastMs, page = {}) {

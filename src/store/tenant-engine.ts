@@ -492,6 +492,23 @@ export async function readable<Item>(
   }
 }
 
+/** A complete list for readers, page by page: a record that cannot be read hides itself alone. */
+export async function everyReadable<Item>(
+  engine: TenantEngine,
+  table: Table,
+  where: NonNullable<Query["where"]>,
+  read: (row: Row) => Item,
+): Promise<readonly Item[]> {
+  const all: Item[] = [];
+  for (let afterOrd: number | undefined = 0; afterOrd !== undefined; ) {
+    const query: Query = { where, afterOrd, limit: PAGE };
+    const { items, next }: Found<Item> = await readPage(engine, table, query, read);
+    all.push(...items);
+    afterOrd = next;
+  }
+  return all;
+}
+
 /** A complete list, read page by page, for code that decides something. Throws damaged_record: a rule must not be skipped because it is damaged. */
 export async function everyOne<Item>(
   engine: TenantEngine,

@@ -59,6 +59,18 @@ test("without a limit the inbox lists every open question [D7]", async () => {
   expect(await gate.interactions.list({ after: first?.ord ?? 0 })).toHaveLength(MANY - 1);
 });
 
+test("the list of a session's decisions does not end at a page [S0-91]", async () => {
+  const { gate } = openGate();
+  const session = gate.sessions.open({ id: "s-1", agent: AGENT });
+  const ids: string[] = [];
+  for (let n = 0; n < MANY; n += 1) {
+    const call = { ...set(`k-${n}`, 1), callId: `c-${n}` };
+    ids.push(decisionIdOf(await session.call(call)));
+  }
+  const listed = await gate.decisions.listBySession("s-1");
+  expect(listed.map(({ id }) => id)).toEqual(ids);
+});
+
 test("stuck decisions come page by page over HTTP, each once [B1]", async () => {
   const world = await openHttp();
   const admin = await world.client("acme", "admin");
