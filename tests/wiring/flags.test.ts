@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createGate } from "sallyport";
+import { exportStore } from "sallyport/audit";
 import { sqliteStore } from "sallyport/store/sqlite";
 import { defineTool } from "sallyport/tools";
 import { expect, onTestFinished, test } from "vitest";
@@ -66,6 +67,22 @@ test("store check: --no-records leaves the records out, --records compares them"
     JSON.parse((await run("store", "check", flag, ...state)).out);
   expect(await check("--records")).toMatchObject({ records: [], notCompared: "" });
   expect(await check("--no-records")).toMatchObject({ notCompared: "--no-records" });
+});
+
+test("audit verify: --file reads an export; --no-records leaves the records out, --records compares them", async () => {
+  const { folder, store, gate, run, state } = storePlace();
+  await gate.sessions.open({ agent: "agent:x" }).call({ tool: "shop.look", input: {} });
+  const verify = async (...flags: readonly string[]) =>
+    JSON.parse((await run("audit", "verify", ...flags, ...state)).out);
+  expect(await verify("--records")).toMatchObject({ ok: true, records: [], notCompared: "" });
+  expect(await verify("--no-records")).toMatchObject({ ok: true, notCompared: "--no-records" });
+  const file = path.join(folder, "audit.jsonl");
+  const lines: string[] = [];
+  for await (const line of exportStore(store)) lines.push(line);
+  writeFileSync(file, lines.join(""));
+  expect(await verify("--file", file)).toMatchObject({ ok: true, entries: lines.length });
+  writeFileSync(file, lines.join("").replace("agent:x", "agent:y"));
+  expect(await verify("--file", file)).toMatchObject({ ok: false });
 });
 
 test("audit proof: --tenant says whose entry, --check reads a proof of it, and a changed one is found", async () => {

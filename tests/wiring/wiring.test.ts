@@ -1,10 +1,16 @@
 // Nothing painted on: every option, hook point, flag, rule field and exported function is read by the product, and a test that
 // goes through a public door shows what it changes. What is accepted and ignored fails here.
 
-import { expect, test } from "vitest";
+import { createServer as createNodeServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createProgram } from "../../src/cli/main.ts";
+import { requestOf } from "../../src/client/create-client.ts";
 import { PARTS, rowsOf } from "../behaviours/rows.ts";
 import { exportsOf, surfacesOf, testsIn } from "../behaviours/surfaces.ts";
-import { filesIn, isTest, linesWith, read, stringsIn } from "../support/source-files.ts";
+import { exists, filesIn, isTest, linesWith, read, stringsIn } from "../support/source-files.ts";
+import { configNames, flagNames, generatedVerbs, optionNames, sampleOf } from "./option-names.ts";
+import { GIVEN_PARTS, NOT_SHOWN, SHOWN } from "./shown.ts";
 
 const source = filesIn("src").filter((file) => file.endsWith(".ts") && !isTest(file));
 const isTestFile = (file: string) => /\.(?:ts|tsx|mjs|py)$/.test(file);
@@ -72,6 +78,80 @@ test("every option of the server, the client and the flow is read and tested", (
     const inside = source.filter((one) => folder.test(one));
     expect(unread(options, inside), type).toEqual([]);
     expect(untested(options), type).toEqual([]);
+  }
+});
+
+test("every nested option, every option of a built-in tool or of serve, and every flag has a test that shows what it changes", () => {
+  const options = optionNames();
+  const served = configNames().filter((name) => {
+    const own = [`createGate.${name}`, `createServer.${name.replace(/^http\./, "")}`];
+    return !own.some((one) => options.includes(one));
+  });
+  const all = [...options, ...served.map((name) => `serve.${name}`), ...flagNames()];
+  expect(options.length, "void: too few options").toBeGreaterThan(130);
+  expect(served.length, "void: too few fields").toBeGreaterThan(15);
+  expect(flagNames().length, "void: too few flags").toBeGreaterThan(60);
+  const wanted = all.filter((name) => !GIVEN_PARTS.includes(name.split(".").at(-1) ?? ""));
+  const shown = Object.values(SHOWN).flatMap((titles) => Object.values(titles).flat());
+  expect(shown.toSorted(), "one test each").toEqual([...new Set(shown)].toSorted());
+  const missing = wanted.filter((name) => !shown.includes(name) && !NOT_SHOWN.includes(name));
+  expect(missing, "name the test that shows it in tests/wiring/shown.ts").toEqual([]);
+  const gone = [...shown, ...NOT_SHOWN].filter((name) => !wanted.includes(name));
+  expect(gone, "does not exist any more").toEqual([]);
+  expect(NOT_SHOWN.filter((name) => shown.includes(name))).toEqual([]);
+  expect(NOT_SHOWN.length).toBeLessThanOrEqual(MOST_NOT_SHOWN);
+});
+
+/** Lower it with each that gets its test. */
+const MOST_NOT_SHOWN = 37;
+
+test("the tests that show options and flags exist and name them", () => {
+  const problems = Object.entries(SHOWN).flatMap(([file, titles]) => {
+    const text = exists(file) ? read(file) : "";
+    return Object.entries(titles).flatMap(([title, names]) => {
+      const isThere = testsIn(file).some(({ code }) => code.includes(title));
+      const unnamed = names.filter((name) => {
+        const word = name.split(/[. ]/).at(-1) ?? "";
+        return !new RegExp(`(?<![\\w-])${word}(?![\\w-])`).test(text);
+      });
+      return [
+        ...(isThere ? [] : [`${file}: no test "${title}"`]),
+        ...unnamed.map((name) => `${file}: ${name}`),
+      ];
+    });
+  });
+  expect(problems).toEqual([]);
+});
+
+test("every flag of a generated command arrives in its route as the field that it names", async () => {
+  const seen: { method: string; address: string; body: string }[] = [];
+  const stub = createNodeServer((request, response) => {
+    const pieces: Buffer[] = [];
+    request.on("data", (piece: Buffer) => pieces.push(piece));
+    request.on("end", () => {
+      const { method = "", url: address = "" } = request;
+      seen.push({ method, address, body: Buffer.concat(pieces).toString() });
+      response.setHeader("content-type", "application/json").end('{"items":[],"next":null}');
+    });
+  });
+  await new Promise<void>((resolve) => stub.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    stub.closeAllConnections();
+    stub.close();
+  });
+  const out = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  onTestFinished(() => out.mockRestore());
+  const { port } = stub.address() as AddressInfo;
+  const program = createProgram();
+  const how = ["--json", "--url", `http://127.0.0.1:${port}`, "--token", "t"];
+  const routes = generatedVerbs(program);
+  expect(routes.length, "void: too few commands").toBeGreaterThan(90);
+  for (const { name, words } of routes) {
+    const { input, args } = sampleOf(name);
+    seen.length = 0;
+    await program.parseAsync([...how, ...words, ...args], { from: "user" });
+    const { method, address, body = "" } = requestOf(name, input);
+    expect(seen, words.join(" ")).toEqual([{ method, address, body: body ?? "" }]);
   }
 });
 
