@@ -152,6 +152,7 @@ const OURS_ALONE: Readonly<Record<string, string>> = {
   OperationStore: "a part of Store, made over an engine",
   Reader: "one engine's own",
   RefusalLog: "a part of Store, made over an engine",
+  PictureStore: "a part of Store, made over an engine",
   ProposalStore: "a part of Store, made over an engine",
   ReviewerStore: "a part of Store, made over an engine",
   RunStore: "a part of Store, made over an engine",

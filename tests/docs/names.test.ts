@@ -14,6 +14,7 @@ import { ERRORS } from "../../src/model/errors.ts";
 import { INTERACTION_OUTCOMES, INTERACTION_TYPES } from "../../src/model/interaction.ts";
 import { HOOK_POINTS } from "../../src/policy/before-call.ts";
 import { TOOL_SEARCH } from "../../src/tools/registry.ts";
+import { READ_RESULT } from "../../src/tools/tool-call.ts";
 import { filesIn, read } from "../support/source-files.ts";
 import { inlineCode, type Page, pagesIn, readPage, root } from "./pages.ts";
 
@@ -102,6 +103,7 @@ test("every code and state that the guide names exists", () => {
     ...Object.keys(HOOK_POINTS),
     ...Object.keys(INBOX_TOOLS),
     TOOL_SEARCH,
+    READ_RESULT,
   ]);
   const snakes = guide.flatMap((page) =>
     inlineCode(page)

@@ -449,6 +449,10 @@ export const SHOWN: Shown = {
   "tests/mcp/gateway.test.ts": {
     "mcp: initialize is answered by the upstream itself": ["createServer.mcp"],
   },
+  "tests/mcp/inbox.test.ts": {
+    "sallyport mcp --serve-inbox: an agent's token lists": ["mcp --serve-inbox"],
+    "sallyport mcp --serve-inbox --approve: a person's yes": ["mcp --approve"],
+  },
   "tests/mcp/restart.test.ts": {
     "mcp: another client of the same entry": ["mcp --session"],
   },
@@ -580,7 +584,6 @@ export const NOT_SHOWN: readonly string[] = [
   "install --wait",
   "mcp --agent",
   "mcp --allow-roots",
-  "mcp --serve-inbox",
   "notify test --config",
   "resume --database",
   "review --as",

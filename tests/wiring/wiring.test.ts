@@ -103,7 +103,7 @@ test("every nested option, every option of a built-in tool or of serve, and ever
 });
 
 /** Lower it with each that gets its test. */
-const MOST_NOT_SHOWN = 37;
+const MOST_NOT_SHOWN = 36;
 
 test("the tests that show options and flags exist and name them", () => {
   const problems = Object.entries(SHOWN).flatMap(([file, titles]) => {
