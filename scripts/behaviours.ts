@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { PARTS, TEXTS } from "../tests/behaviours/rows.ts";
 import { asRanges, type Summary, summarise, type TestResult } from "../tests/behaviours/summary.ts";
-import { testAt } from "../tests/behaviours/surfaces.ts";
+import { surfacesOfHelped, testAt } from "../tests/behaviours/surfaces.ts";
 import { run } from "./process.mjs";
 
 /** What we read of vitest's JSON report. */
@@ -66,8 +66,11 @@ function resultsOf(file: Report["testResults"][number]): TestResult[] {
   const results = file.assertionResults.map((one): TestResult => {
     const { ancestorTitles, title, status, location } = one;
     const outcome = status === "passed" || status === "failed" ? status : "skipped";
-    const { surfaces = [] } = testAt(path.relative(root, file.name), location?.line ?? 0) ?? {};
-    return { name: nameOf(ancestorTitles, title), outcome, surfaces };
+    return {
+      name: nameOf(ancestorTitles, title),
+      outcome,
+      surfaces: surfacesAt(file.name, location),
+    };
   });
   // A file that could not be loaded fails without a failed test; it must not look like success.
   if (file.status === "failed" && !results.some((result) => result.outcome === "failed")) {
@@ -75,6 +78,15 @@ function resultsOf(file: Report["testResults"][number]): TestResult[] {
     results.push({ name, outcome: "failed", surfaces: [] });
   }
   return results;
+}
+
+/** A test that a helper defines, as those of the conformance suites, has no line in the file that runs it. */
+function surfacesAt(
+  name: string,
+  location: { readonly line: number } | null | undefined,
+): readonly string[] {
+  const file = path.relative(root, name);
+  return location ? (testAt(file, location.line)?.surfaces ?? []) : surfacesOfHelped(file);
 }
 
 function nameOf(around: readonly string[], title: string): string {

@@ -142,6 +142,14 @@ export function testAt(file: string, line: number): TestBlock | undefined {
   return testsIn(file).findLast(({ from, to }) => from <= line && line <= to);
 }
 
+/** What the tests go through that helpers define for a file, as those of the conformance suites: they have no line in it. */
+export function surfacesOfHelped(file: string): readonly string[] {
+  const helped = parse(file).tests.filter(({ code }) => !hasTest(code));
+  const lines = new Set(helped.map(({ from }) => from));
+  const blocks = testsIn(file).filter(({ from }) => lines.has(from));
+  return [...new Set(blocks.flatMap(({ surfaces }) => surfaces))].toSorted();
+}
+
 /** The doors that a piece of code goes through, with those of the helpers that it names. */
 function surfacesIn(parsed: Parsed, text: string): ReadonlySet<string> {
   const found = new Set<string>();

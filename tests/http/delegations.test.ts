@@ -63,7 +63,7 @@ test("the token of a sub-agent is shown once: the answer that is repeated for a 
   expect(await store.tenant("acme").delegations.list({ rootSession: sessionId })).toHaveLength(1);
 });
 
-test("a sub-agent calls within its scope, asks, reports, and its token is worth nothing else [I8]", async () => {
+test("a sub-agent calls within its scope, asks, reports, and its token is worth nothing else [S3-41 I8]", async () => {
   const world = await openDelegating();
   const { lead, sessionId } = world;
   const { id, sub } = await delegated(world, lead, sessionId);
@@ -95,7 +95,9 @@ test("a sub-agent calls within its scope, asks, reports, and its token is worth 
     });
   }
   const report = await sub.delegations.report({ id, output: "k was looked at" });
-  expect(report).toMatchObject({ state: "reported", promiseMet: true });
+  const { scope, traceId } = await lead.delegations.get({ id });
+  const named = { planId: scope.planId, traceId, promiseId: expect.stringMatching(/./) };
+  expect(report).toMatchObject({ ...named, state: "reported", promiseMet: true });
   await expect(sub.delegations.call({ id, callId: "3", ...LOOK })).rejects.toEqual(
     refusal("illegal_transition"),
   );

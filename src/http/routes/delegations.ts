@@ -282,7 +282,7 @@ export const delegationRoutes = {
       state: z.enum(STATES),
       promiseMet: z.boolean(),
       missing: list(anyText),
-      ...texts("delegationId", "output", "reason"),
+      ...texts("delegationId", "planId", "traceId", "promiseId", "output", "reason"),
     }),
     handle: ({ id, output }, call) =>
       call.gate.delegations.report(id as DelegationId, output, proofOf(call.signed)),
