@@ -154,6 +154,15 @@ export const MCP_BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/mcp/lost.test.ts", title: "a person is asked" },
   },
   {
+    name: "mcp-probe-failure-is-a-refusal",
+    what: "an error of the server that is probed means that the call did not happen",
+    file: "src/mcp/lost-calls.ts",
+    right: "  if (result === undefined) {\n",
+    wrong:
+      '  if (result === undefined && missing === "repeat") return { happened: false };\n  if (result === undefined) {\n',
+    caughtBy: { file: "tests/mcp/lost.test.ts", title: "a person is asked" },
+  },
+  {
     name: "mcp-key-of-a-changed-tool",
     what: "a key counts for a definition that has changed",
     file: "src/mcp/offered-tools.ts",

@@ -47,10 +47,13 @@ export function probeAnswerOf(
   { input, key }: { readonly input: JsonObject; readonly key: string },
   { result, error }: ResponseMessage,
 ): ProbeSheet<string> {
-  if (result === undefined || result["isError"] === true) {
-    const why = result === undefined ? String(error?.["message"]) : textIn(result);
+  if (result === undefined) {
+    // The server failed, which says nothing about the call, whatever the operator said of a refusal.
+    return { happened: "unknown", reason: `${tool} failed: ${error?.["message"]}` };
+  }
+  if (result["isError"] === true) {
     if (missing === "repeat") return { happened: false };
-    return { happened: "unknown", reason: `${tool} refused: ${why}` };
+    return { happened: "unknown", reason: `${tool} refused: ${textIn(result)}` };
   }
   const values: JsonObject = { input, key, output: outputOfResult(result) };
   if (holds(happened, values)) {

@@ -2,11 +2,12 @@ import { expect, test } from "vitest";
 import { CONTENT_KEYS, SWITCHES } from "../model/switch.ts";
 import { manualClock } from "../util/clock.ts";
 import { sha256Hex } from "../util/hash.ts";
+import { deepFreeze } from "../util/json.ts";
 import { systemRandom } from "../util/random.ts";
 import { soundTrail } from "./conformance/samples.ts";
 import type { Engine, EventPlan, Left } from "./engine.ts";
 import { memoryEngine } from "./memory/index.ts";
-import { contentProofBy, tenantEngine } from "./tenant-engine.ts";
+import { contentProofBy, hashOf, tenantEngine } from "./tenant-engine.ts";
 
 function opened() {
   const engine = memoryEngine({ clock: manualClock(0), random: systemRandom });
@@ -71,4 +72,13 @@ test("a key that a failover took back is not used again: the next change makes a
   const [entry] = await soundTrail(image);
   const proof = contentProofBy(secret)({ field: "raw", subject: "c" }, sha256);
   expect(JSON.parse(entry?.data ?? "{}")).toEqual({ raw_hmac: proof });
+});
+
+test("the hash of a definition is kept only while the definition cannot change [T10]", () => {
+  const definition = { name: "refund", version: "1" };
+  const first = hashOf(definition);
+  definition.version = "2";
+  expect(hashOf(definition)).not.toBe(first);
+  const frozen = deepFreeze({ name: "refund", version: "1" });
+  expect([hashOf(frozen), hashOf(frozen)]).toEqual([first, first]);
 });

@@ -122,6 +122,26 @@ function* mutatedTools(): Generator<[what: string, tool: Tool]> {
   }
 }
 
+test("what a tool is defined as is made once, cannot be changed by a reader, and follows its description", () => {
+  let text = "Pays an invoice back.";
+  const tool = defineTool({
+    name: "refund",
+    description: "Refunds.",
+    input: { type: "object", properties: {} },
+    execute: () => "done",
+  });
+  const frozen = Object.freeze({ ...tool, description: () => text });
+  const first = definitionOf(frozen);
+  expect(definitionOf(frozen)).toBe(first);
+  expect(() => Object.assign(first["inputSchema"] as object, { type: "string" })).toThrow(
+    TypeError,
+  );
+  const hash = definitionHash(frozen);
+  text = "Pays anything to anybody.";
+  expect(definitionOf(frozen)["description"]).toBe(text);
+  expect(definitionHash(frozen)).not.toBe(hash);
+});
+
 test("every change of every field changes the hash, over more than 500 mutations [T5 T10]", () => {
   const original = definitionHash(base);
   const before = definitionOf(base);

@@ -58,7 +58,9 @@ export function createWholeFile(file: string, content: string): "created" | "exi
  */
 export function makePrivateFolder(folder: string): void {
   if (mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER }) === undefined) return;
-  for (const name of [".gitignore", ".ignore"]) createWholeFile(path.join(folder, name), "*\n");
+  for (const name of [".gitignore", ".ignore"]) {
+    writeFileSync(path.join(folder, name), "*\n", { mode: PRIVATE_FILE });
+  }
 }
 
 /** The folder itself and the files directly in it that other users can access. Windows has no such modes. */

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { PARTS, type Part, rowsOf, TEXTS } from "./rows.ts";
 import { asRanges, idsIn, summarise } from "./summary.ts";
-import { testAt, testsIn } from "./surfaces.ts";
+import { surfacesOfHelped, testAt, testsIn } from "./surfaces.ts";
 
 const small: Part = { id: "S1", page: "small", rows: 3 };
 const LIBRARY = ["sallyport"];
@@ -132,4 +132,11 @@ describe("the doors of a test", () => {
     expect(testAt("tests/wiring/rows.test.ts", first?.from ?? 0)).toEqual(first);
     expect(testAt("tests/wiring/rows.test.ts", 1)).toBeUndefined();
   });
+});
+
+test("tests that a helper defines for a file have the doors of that helper, and not those of the file's own tests", () => {
+  const conformance = "sallyport/store/conformance";
+  expect(surfacesOfHelped("tests/tasks/engine-stores.test.ts")).toEqual([conformance]);
+  expect(surfacesOfHelped("tests/tasks/memory.test.ts")).toContain(conformance);
+  expect(surfacesOfHelped("tests/gate/same-call.test.ts")).toEqual([]);
 });

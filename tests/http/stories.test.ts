@@ -4,6 +4,7 @@
 import { expect, test } from "vitest";
 import { type AnswerOf, createClient } from "../../src/client/index.ts";
 import type { GatePolicy } from "../../src/policy/decide.ts";
+import { memoryTaskStore } from "../../src/tasks/create-task-list.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { runHere } from "../fuzz/cli-run.ts";
 import { type HttpWorld, openHttp } from "./http-world.ts";
@@ -223,4 +224,25 @@ test("counter-checks are listed page by page for those who compare them with wha
   await expect(agent.counterfactuals.list({})).rejects.toMatchObject({ code: "not_allowed" });
   const elsewhere = await world.client("bolt", "auditor");
   expect((await elsewhere.counterfactuals.list({})).items).toEqual([]);
+});
+
+test("a page of a story looks through ten thousand tasks at most, however many there are [M11]", async () => {
+  let pages = 0;
+  const store = memoryTaskStore();
+  const world = await openHttp({
+    port: {
+      tasks: {
+        ...store,
+        async page({ after }) {
+          pages += 1;
+          return { tasks: [], places: [], next: after < 1_000 ? after + 1 : undefined };
+        },
+      },
+    },
+  });
+  const agent = await world.client("acme", "agent");
+  const { id } = await agent.sessions.open({ id: "s" });
+  await agent.sessions.call({ id, callId: "look", tool: "world.look", input: { key: "k" } });
+  expect((await agent.sessions.story({ id })).items.length).toBeGreaterThan(0);
+  expect(pages).toBe(20);
 });

@@ -125,6 +125,10 @@ test("mcp lost call: where the probe does not find the call a person is asked, u
   for (const [own, ledger] of [
     [{ probe: IN_LEDGER }, []],
     [{ probe: { ...IN_LEDGER, input: { refuse: true }, otherwise: "repeat" } }, []],
+    [
+      { probe: { ...IN_LEDGER, input: { broken: true }, otherwise: "repeat", missing: "repeat" } },
+      [],
+    ],
     [{ probe: { ...IN_LEDGER, otherwise: "repeat" } }, ["a"]],
     [{ probe: { ...IN_LEDGER, input: { refuse: true }, missing: "repeat" } }, ["a"]],
   ] as const) {

@@ -84,6 +84,7 @@ function call({ id, params }) {
       return done({ content: block(`late ${input.line}`) });
     case "entries":
       if (input.refuse === true) return done({ content: block("no ledger"), isError: true });
+      if (input.broken === true) return say({ id, error: { code: -32603, message: "disk error" } });
       return done({ content: block(existsSync(LEDGER) ? readFileSync(LEDGER, "utf8") : "none") });
     case "die":
       appendFileSync(LEDGER, `${input.line}\n`);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { CHAPTERS, partOf, type StoryMembers, storyLine } from "../../audit/trail.ts";
 import { counterfactualIn } from "../../gate/operation-log.ts";
 import { isDelegated } from "../../model/delegation.ts";
+import type { TaskPage } from "../../store/tasks.ts";
 import { SAFETY_CLASSES } from "../../tools/tool.ts";
 import { definedFields } from "../../util/defined-fields.ts";
 import { access, type Call, findSession, gateSession, jsonRoute, notFound } from "../route.ts";
@@ -75,12 +76,16 @@ async function withSubagents({ gate }: Call, id: string): Promise<ReadonlySet<st
 }
 
 const TASK_PAGE = 500;
+/** Every page of a story looks again. Of tasks beyond these the story has the lines that name the session, as of all tasks. */
+const MOST_TASK_PAGES = 20;
 
+/** Its tasks, whose lines from before they were linked to it belong to the story as well. */
 async function tasksOf({ gate }: Call, sessions: ReadonlySet<string>) {
   const tasks = new Set<string>();
   let first = "";
-  for (let after: number | undefined = 0; after !== undefined; ) {
-    const page = await gate.tasks.page({ after, limit: TASK_PAGE });
+  let after: number | undefined = 0;
+  for (let pages = 0; after !== undefined && pages < MOST_TASK_PAGES; pages += 1) {
+    const page: TaskPage = await gate.tasks.page({ after, limit: TASK_PAGE });
     for (const { id, sessionId = "", createdAt } of page.tasks) {
       if (!sessions.has(sessionId)) continue;
       tasks.add(id);
