@@ -138,6 +138,14 @@ export const MCP_BUGS: readonly Bug[] = [
     caughtBy: { file: "tests/mcp/lost.test.ts", title: "that its client still waits for" },
   },
   {
+    name: "mcp-repeated-error-believed",
+    what: "a server that refuses a key that it has seen before is recorded as a call that failed",
+    file: "src/mcp/gateway.ts",
+    right: "tool.key !== undefined && asked.fence > 1",
+    wrong: "tool.key !== undefined && asked.fence < 1",
+    caughtBy: { file: "tests/mcp/lost.test.ts", title: "in answer to a call that was sent again" },
+  },
+  {
     name: "mcp-probe-guesses",
     what: "a probe that does not show the call means that it did not happen",
     file: "src/mcp/lost-calls.ts",

@@ -109,6 +109,10 @@ export function createGateway({ gate, config, pins, onProblem }: GatewayOptions)
         : await upstream.ask("tools/call", paramsOf(tool.name, input), wire);
       if (response.error !== undefined) remember(refusals, callId, response.error);
       const result = toolResultOf(response);
+      if (result.isError === true && tool.key !== undefined && asked.fence > 1) {
+        // The server may refuse the key because the first attempt has arrived.
+        throw new Error(`${tool.name} answered the repeated call with an error: ${result.text}`);
+      }
       if (undo === undefined || result.isError === true) return result;
       const done = { input: approved, result: response.result ?? {}, snapshot };
       return { ...result, undo: madeUndo(undo, tool.upstream, done) };

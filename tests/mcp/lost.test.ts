@@ -87,6 +87,14 @@ function expectOneKey(world: McpWorld): void {
   expect(sent[1]).toEqual(sent[0]);
 }
 
+test("mcp lost call: an error in answer to a call that was sent again does not say that it failed: a person is asked", async () => {
+  const world = await lostWorld({ once: { key: "key" } });
+  const answer = await approved(world, "once", { line: "strict" });
+  expect(answer.text).toMatch(/unknown|not known/);
+  expect(world.ledger()).toEqual(["strict"]);
+  expect(await questions(world)).toEqual(["connection_lost"]);
+});
+
 test("mcp lost call: a call that its client still waits for has the key too, in the client's own message", async () => {
   const world = await lostWorld({ once: { key: "key" } }, DEFINITIONS, 60_000);
   const answer = world.client.call("once", { line: "a" });

@@ -69,7 +69,8 @@ function call({ id, params }) {
     case "once": {
       // Dies after its effect; the same key again only gets the answer.
       const { [input.key]: before = "", ...values } = state();
-      if (before === "paid") return done({ content: block(`paid ${input.line} before`) });
+      const isError = input.line === "strict";
+      if (before === "paid") return done({ content: block(`paid ${input.line} before`), isError });
       writeFileSync(STATE, JSON.stringify({ ...values, [input.key]: "paid", target: input.line }));
       appendFileSync(LEDGER, `${input.line}\n`);
       return process.exit(3);
